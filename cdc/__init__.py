@@ -7,7 +7,7 @@ The data path:
     Kafka → consumer.source (transactions) → consumer.plan (SQL) → consumer.apply → consumer.follower (a session)
         the follower's tables, and with them the checkpoint (consumer.state)
     follower's binlog → a second producer, with follower_profile.toml → Kafka
-    both leader's and follower's topics → spark.input → spark.streams, spark.ddl → spark.compare → spark.report
+    topics of leader and follower → spark.input → spark.streams, spark.ddl → spark.compare → spark.report
 
 In cdc.producer, cdc.consumer and cdc.spark (the audit), the module ``pipeline`` connects the parts of the program.
 cdc.tail prints records, cdc.reader iterates over them in Python, and cdc.sandbox runs real servers. The programs

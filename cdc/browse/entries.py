@@ -1,7 +1,7 @@
-"""Describes a record as one entry of an index: where it is, what kind of change it is, and which rows it changes.
+"""Describes a record as one entry of an index: its offset in Kafka, its kind, and the rows that it changes.
 
 Pure. The text of a row's key consists of the values of its key columns as SQL literals, separated by ``", "``: ``42``,
-or ``7, 'north'``. The names of the columns are not part of it, so that renaming a column does not change a row's key.
+or ``7, 'north'``. The text does not contain the names of the columns, so renaming a column does not change it.
 """
 
 import re
@@ -31,22 +31,22 @@ KINDS = ("Add", "Update", "Delete", "Query", "Copy", "Repair", "Skipped")
 """The kinds of records, as the record format names its operations."""
 
 Object = tuple[str, str]
-"""A database and a table; the table is empty for the database itself."""
+"""The names of a database and a table; the table's name is empty if the object is the database."""
 
 _SEPARATOR = ", "
 _PART = re.compile(r"\s*(?:[^\s=,'\"`]+=)?((?:_\w+ )?x'[0-9a-f]*'|'(?:[^']|'')*'|[^\s,']+)\s*(?:,|$|(?<=\s))")
-_MOST_PARTS = 16  # columns of a MySQL key
+_MOST_PARTS = 16  # the maximum number of columns of a MySQL key
 _MOST_CANDIDATES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record as the index knows it.
+    """An entry of the index: describes a record.
 
     ``offset`` is the offset of its first message, ``size`` its length in bytes. ``rows`` counts its rows, and ``keys``
     are the texts of the first few keys. ``ts_us`` is the time of the leader's commit in microseconds since 1970,
-    ``gtid`` the id of its transaction, whose records are those from sequence ``first`` up to ``last``; ``last`` is None
-    while the index has not read the transaction's last record.
+    ``gtid`` is the id of its transaction, whose records have the sequences from ``first`` to ``last``; ``last`` is None
+    until the transaction's last record is in the index.
     """
 
     sequence: int
@@ -67,7 +67,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What an index keeps of a record: its sequence, its transaction, its kind, and the rows and objects it changes."""
+    """The part of a record that an index stores: its sequence, transaction and kind, and the rows and objects it
+    changes.
+    """
 
     sequence: int
     first: int
@@ -81,7 +83,7 @@ class Summary:
 
     @classmethod
     def of(cls, record: Record) -> Self:
-        """The summary of ``record``."""
+        """Summarizes ``record``."""
         return cls(
             record.sequence,
             # A transaction's records have consecutive sequences, and are numbered from 0.
@@ -97,21 +99,22 @@ class Summary:
 
 
 def kind_of(record: Record) -> str:
-    """One of KINDS."""
+    """Returns the record's kind, one of KINDS."""
     if record.operation == COPY and record.range is not None and record.range.keys is not None:
         return REPAIR
     return record.operation
 
 
 def key_of(values: Sequence[Value]) -> str:
-    """The text of a key with these values."""
+    """Writes the text of a key with these ``values``."""
     return _SEPARATOR.join(map(display, values))
 
 
 def keys_of(record: Record) -> Iterator[str]:
-    """The keys of the record's rows, each key once, in the order of the rows; none for a table without a key.
+    """Yields the keys of the record's rows, each key once, in the order of the rows. Yields nothing for a table without
+    a key.
 
-    An update that changes a row's key has both keys; a repair also has the keys without a row.
+    For an update that changes a row's key, yields both keys. For a repair, also yields the keys without a row.
     """
     if not record.key:
         return iter(())
@@ -129,7 +132,9 @@ def _keys(record: Record, places: Sequence[int]) -> Iterator[str]:
 
 
 def row_keys(record: Record, row: Row) -> tuple[str | None, str | None]:
-    """The row's key before and after the change: twice the same if there is only one image, None without a key."""
+    """Returns the row's key before and after the change. If there is only one image, both are its key; in a table
+    without a key, both are None.
+    """
     if not record.key:
         return None, None
     places = [record.columns.index(name) for name in record.key]
@@ -138,7 +143,7 @@ def row_keys(record: Record, row: Row) -> tuple[str | None, str | None]:
 
 
 def objects_of(record: Record) -> list[Object]:
-    """The tables and databases that the record changes; the first one represents it."""
+    """Lists the tables and databases that the record changes; the entry of the record names the first one."""
     found = dict.fromkeys(_affected(record.affects)) if record.affects else {}
     return list(found) or [(record.uri.database, record.uri.table or "")]
 
@@ -152,8 +157,8 @@ def _affected(affects: Sequence[dict[str, str]]) -> Iterator[Object]:
 
 
 def key_candidates(text: str) -> list[str]:
-    """The texts of keys that somebody may mean by ``text``: text values may lack their quotes, and each value may be
-    preceded by its column's name and ``=``, as other programs print keys.
+    """Lists the keys that a user's ``text`` may mean: text values may lack their quotes, and each value may follow its
+    column's name and ``=``, because other programs print keys in this way.
     """
     text = text.strip()
     found = [text, _quoted(text)]

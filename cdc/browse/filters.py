@@ -15,11 +15,11 @@ __all__ = ["Filter", "gtids", "parsed_kinds", "parsed_time"]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a record must be to pass; an empty filter passes all records.
+    """The conditions that a record must satisfy to pass; an empty filter passes all records.
 
     ``tables`` are globs over ``db.table``, as in the profile's filters; a name without a database means any database.
     ``key`` is the text of a row's key (see ``key_candidates``). ``since_us`` and ``upto_us`` are times of commits in
-    microseconds since 1970, both inclusive. ``gtid`` is the id of a transaction, ``kinds`` are among KINDS.
+    microseconds since 1970, both inclusive. ``gtid`` is the id of a transaction, ``kinds`` is a subset of KINDS.
     ``first`` and ``last`` are sequences, both inclusive. Raises UserError for a glob that can't be read.
     """
 
@@ -60,12 +60,12 @@ class Filter:
 
 
 def gtids(text: str) -> tuple[str, ...]:
-    """The ids of transactions that ``text`` may mean: the binlog has UUIDs in lower case, whatever a user writes."""
+    """Returns the GTIDs that a user's ``text`` may mean: the binlog contains UUIDs in lower case."""
     return text.strip(), text.strip().lower()
 
 
 def parsed_kinds(names: Iterable[str]) -> frozenset[str]:
-    """The kinds with these names, whatever their case. Raises UserError for another name."""
+    """Returns the kinds with these names, in any case. Raises UserError for a name that is no kind."""
     known = {kind.lower(): kind for kind in KINDS}
     found = set()
     for name in names:
@@ -81,11 +81,11 @@ def parsed_kinds(names: Iterable[str]) -> frozenset[str]:
 
 
 def parsed_time(text: str, *, end: bool = False) -> int:
-    """A time as microseconds since 1970: ``2026-11-27``, ``2026-11-27T10:15``, with seconds, a fraction and a zone
-    (without a zone: UTC), or seconds since 1970. With ``end`` the last microsecond of what ``text`` names: of the day,
-    the minute or the second.
+    """Converts a time to microseconds since 1970. ``text`` is a date (``2026-11-27``), a time (``2026-11-27T10:15``)
+    with or without seconds, a fraction and a zone (without a zone: UTC), or a number of seconds since 1970. If ``end``
+    is true, returns the last microsecond of this day, minute or second, otherwise the first.
 
-    Raises UserError for other text.
+    Raises UserError for any other text.
     """
     text = text.strip()
     if found := _SECONDS.fullmatch(text):
@@ -118,5 +118,5 @@ _MINUTE, _DAY = 60 * _SECOND, 86_400 * _SECOND
 
 
 def _precision(digits: str) -> int:
-    """The microseconds in the last of these digits of a second."""
+    """Returns how many microseconds one unit of the last of these decimal digits of a second has."""
     return int(10 ** (6 - len(digits)))

@@ -1,8 +1,8 @@
-"""Keeps an index of the records of one profile's topics in a file, and reads into it what is new in Kafka.
+"""Keeps an index of the records of one profile's topics in a file, and adds new records from Kafka to it.
 
-The file is made anew when it is gone, damaged, of another version of this module, or of other topics. It has at most
-about ``most_bytes``: the entries with the lowest sequences are removed first, and ``State.oldest`` shows from which
-sequence on the index is complete.
+The file is created again if it is missing or damaged, or belongs to another version of this module or to other topics.
+Its size is at most about ``most_bytes``: the entries with the lowest sequences are removed first, and ``State.oldest``
+shows from which sequence on the index is complete.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ from cdc.service.private_files import FILE
 __all__ = ["Index", "State"]
 
 _MOST_BYTES = 1_000_000_000
-# An entry needs more: offsets further back than the limit allows need not be read.
+# Each entry needs more than this, so offsets whose entries would exceed ``most_bytes`` are not read.
 _LEAST_ENTRY_BYTES = 100
 _BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 20_000, 50_000, 2.0
 _CACHE_KB = 48_000
@@ -38,9 +38,9 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the index contains: an entry of each record from sequence ``oldest`` up to ``newest`` that was in Kafka when
-    it was read; both are None if it is empty. ``behind`` is the number of offsets that ``refresh`` has still to read,
-    None before the first ``refresh``. ``bytes`` is the size of the content.
+    """The state of the index. It contains an entry for each record from sequence ``oldest`` to ``newest`` that was in
+    Kafka when the index read Kafka; both are None if the index is empty. ``behind`` is the number of offsets that
+    ``refresh`` still has to read; it is None before the first ``refresh``. ``bytes`` is the size of the content.
 
     While ``behind`` is not 0, records of some tables may be missing if tables have their own topics.
     """
@@ -53,7 +53,7 @@ class State:
 
 
 class Index:
-    """The index of the topics of ``kafka``, in a file in ``folder``, which is created for its owner alone.
+    """The index of the topics of ``kafka``, in a file in ``folder``; only their owner can read them.
 
     ``group`` names the consumer group, under which nothing is ever committed. All methods may be called by any thread.
     """
@@ -71,11 +71,11 @@ class Index:
         self._is_damaged = False
 
     def refresh(self, *, stop: threading.Event | None = None, seconds: float | None = None) -> State:
-        """Reads what is new, up to the ends that the topics have now, until ``stop`` is set, or for about ``seconds``.
+        """Adds the new records up to the present ends of the topics, until ``stop`` is set, or for about ``seconds``.
 
-        If another thread or process does so already, returns at once, with what that one has still to read. Raises
-        UserError or Disconnected if Kafka does not answer or the file can't be written, PromiseError for a message that
-        is not a record.
+        If another thread or process is already adding records, returns at once; ``behind`` then counts what that one
+        has still to read. Raises UserError or Disconnected if Kafka does not answer or the file can't be written,
+        PromiseError for a message that is not a record.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -87,13 +87,13 @@ class Index:
         return self.state()
 
     def state(self) -> State:
-        """What the index contains now. Raises UserError if the file can't be used."""
+        """Returns the present state of the index. Raises UserError if the file can't be used."""
         return self.ask(self._state, State(None, None, 0, 0, self._behind))
 
     def ask(self, question: Callable[[sqlite3.Connection], Answer], default: Answer) -> Answer:
-        """Calls ``question`` with a connection that reads one state of the file, and returns its answer.
+        """Calls ``question`` with a connection that sees one state of the file in all queries, and returns its result.
 
-        Returns ``default`` if the file is damaged; the next ``refresh`` makes it anew. Raises UserError for other
+        Returns ``default`` if the file is damaged; the next ``refresh`` creates it again. Raises UserError for other
         errors of the file.
         """
         try:
@@ -108,7 +108,8 @@ class Index:
 
     def _state(self, connection: sqlite3.Connection) -> State:
         about = dict(connection.execute("SELECT name, value FROM about"))
-        # Two statements: SQLite looks up a minimum or a maximum at once, but not both.
+        # There are two statements, since SQLite uses the key for a minimum or a maximum, but not for both in one
+        # statement.
         (oldest,) = connection.execute("SELECT min(sequence) FROM entry").fetchone()
         (newest,) = connection.execute("SELECT max(sequence) FROM entry").fetchone()
         oldest = None if oldest is None else max(about["floor"], oldest)
@@ -151,7 +152,7 @@ class Index:
             writer = Writer(connection, most_bytes=self._most_bytes)
             known = read_progress(connection)
             if not _continues(known, extents):
-                # The topic was made again, or lost messages that were in it.
+                # The topic was created again, or has lost messages.
                 self._is_damaged = True
             else:
                 plan = self._plan(known, extents)
@@ -166,7 +167,8 @@ class Index:
 
     @contextmanager
     def _only_writer(self) -> Iterator[bool]:
-        """Yields whether no other process adds to the file; none does so until the end of the block."""
+        """Yields True if no other process is adding to the file; then no other process adds to it until the end of the
+        block."""
         self.file.prepare()
         lock = os.open(self.file.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, FILE)
         try:
@@ -189,13 +191,13 @@ class Index:
 
 
 def _continues(known: Mapping[Partition, Progress], extents: Mapping[Partition, Extent]) -> bool:
-    """Whether the topics are those that were read before, with all that was read."""
+    """Whether the topics are the same as before, and have lost none of the messages that were read."""
     both = ((known[each], extents[each]) for each in known.keys() & extents.keys())
     return all(before.topic_id == now.topic_id and before.next_offset <= now.end for before, now in both)
 
 
 class _Batch(NamedTuple):
-    """Records to add in one transaction, and the progress with them."""
+    """Records to add in one transaction, and the offsets that are reached with them."""
 
     records: list[Added]
     progress: dict[Partition, Progress]
@@ -203,7 +205,7 @@ class _Batch(NamedTuple):
 
 
 class _Plan:
-    """A reading of partitions up to their ends; ``behind`` is the number of offsets that are still to be read."""
+    """Reads partitions up to their ends; ``behind`` is the number of offsets that are still to be read."""
 
     def __init__(self, starts: dict[Partition, int], extents: Mapping[Partition, Extent], late: set[Partition]) -> None:
         self._starts = starts
@@ -216,7 +218,7 @@ class _Plan:
 
     @classmethod
     def of(cls, known: Mapping[Partition, Progress], extents: Mapping[Partition, Extent], *, most_offsets: int) -> Self:
-        """Begins where the index ends, but reads at most ``most_offsets`` of a partition."""
+        """Plans to read each partition from where the index ends, but only its last ``most_offsets`` offsets."""
         begins = {
             each: max(extent.begin, known[each].next_offset if each in known else 0) for each, extent in extents.items()
         }
@@ -228,7 +230,7 @@ class _Plan:
         return sum(extent.end - self._next[each] for each, extent in self._extents.items())
 
     def batches(self, source: NewRecords) -> Iterator[_Batch]:
-        """Yields what is read, in parts of limited size."""
+        """Yields the records in batches of limited size."""
         ends = {partition: extent.end for partition, extent in self._extents.items()}
         incomplete: set[Partition] = set()
         since = time.monotonic()

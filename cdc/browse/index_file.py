@@ -1,4 +1,4 @@
-"""The SQLite file of an index: its tables, what is added to them, and how the oldest entries are removed."""
+"""Stores an index in a SQLite file: creates its tables, adds entries, and removes the oldest entries."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,7 +47,7 @@ CREATE INDEX by_key ON row_key (hash, object, sequence);
 
 
 class Added(NamedTuple):
-    """A record to add, and where it is."""
+    """A record to add, and its first offset in Kafka."""
 
     partition: Partition
     offset: int
@@ -56,14 +56,14 @@ class Added(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The offset to read next in a partition, and the id of its topic."""
+    """The progress in a partition: the next offset to read, and the id of the topic."""
 
     topic_id: str
     next_offset: int
 
 
 def hash_of(key: str) -> int:
-    """The hash under which the text of a key is found; a key may have thousands of bytes."""
+    """Computes the hash by which a key is looked up, since the text of a key may have thousands of bytes."""
     return int.from_bytes(blake2b(_utf8(key), digest_size=6).digest())
 
 
@@ -72,7 +72,7 @@ def _utf8(text: str) -> bytes:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file must be made anew."""
+    """Whether the file must be created again."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _DAMAGED
 
 
@@ -85,7 +85,7 @@ class IndexFile:
 
     def remove(self) -> None:
         """Deletes the file."""
-        # The log goes first: a new file beside the log of the old one would be restored from it.
+        # The write-ahead log is deleted first: SQLite would apply the log of the old file to a new file.
         for suffix in ("-wal", "-shm", "-journal", ""):
             with suppress(FileNotFoundError):
                 self.path.with_name(self.path.name + suffix).unlink()
@@ -161,7 +161,7 @@ class IndexFile:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction that writes; an error in the block undoes it."""
+    """Runs the block in one write transaction, and rolls it back if the block raises an error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -173,7 +173,9 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """The size of the content; the file may be larger, since the room of removed entries is used again."""
+    """Returns the size of the content. The file may be larger, since it keeps the space of removed entries for new
+    ones.
+    """
     (pages,), (free,), (size,) = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count", "page_size")
     )
@@ -187,9 +189,9 @@ def read_progress(connection: sqlite3.Connection) -> dict[Partition, Progress]:
 
 
 class Writer:
-    """Adds records to the file behind ``connection``, and removes the oldest ones if it exceeds ``most_bytes``.
+    """Adds records to the file of ``connection``, and removes the oldest entries if the content exceeds ``most_bytes``.
 
-    There is one Writer at a time. All methods raise sqlite3.Error; the Writer must not be used after an error.
+    There may be only one Writer at a time. All methods raise sqlite3.Error; the Writer must not be used after an error.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, most_bytes: int) -> None:
@@ -203,8 +205,10 @@ class Writer:
         }
 
     def add(self, records: Iterable[Added], progress: Mapping[Partition, Progress], *, floor: int = 0) -> None:
-        """Adds records, and notes how far the partitions have been read, in one transaction. With a ``floor``, entries
-        of lower sequences are removed: the partition of that record was not read from its beginning.
+        """Adds records and stores the progress of the partitions, in one transaction.
+
+        Removes the entries with sequences below ``floor``. It is the sequence of the first record that was read from a
+        partition whose older records were not read, so that the index is complete from ``floor`` on.
         """
         with transaction(self._connection):
             for (topic, number), (topic_id, offset) in progress.items():
@@ -252,8 +256,8 @@ class Writer:
         self._count(len(entries))
 
     def _new(self, records: Iterable[Added]) -> Iterator[Added]:
-        """Leaves out repetitions: of records with the same sequence the first one counts, as for the programs that
-        apply records.
+        """Yields the records that are new. If several records have the same sequence, only the first counts, as in the
+        programs that apply records.
         """
         execute, seen = self._connection.execute, set[int]()
         newest = execute("SELECT max(sequence) FROM entry").fetchone()[0]

@@ -41,15 +41,15 @@ _ANSWER_SECONDS = 10.0
 _HEX_WIDTH = 16
 _MOST_INDENTED = 20  # times its length; records have about 4
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
-"""librdkafka's settings of a consumer: by default it fetches 64 MB in advance, and then stops for a second."""
+"""Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
 NOTHING = "∅"
 """The text of a key or value that is null in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """A topic, and for each of its partitions the first offset and the end. The partitions of brokers that do not
-    answer are in ``silent`` and not in ``ranges``. ``internal`` is true for Kafka's own topics.
+    """A topic. ``ranges`` maps each partition to its first offset and its end. Partitions whose brokers do not answer
+    are not in ``ranges``, but in ``silent``. ``internal`` is true for Kafka's own topics.
     """
 
     name: str
@@ -59,16 +59,16 @@ class TopicSummary:
 
     @property
     def messages(self) -> int:
-        """The number of offsets in use: at least the number of messages, since the end of a Kafka transaction uses an
-        offset, too, and compaction leaves gaps.
+        """The number of offsets in use. There may be fewer messages, since the end of a Kafka transaction also uses an
+        offset, and compaction leaves gaps.
         """
         return sum(end - begin for begin, end in self.ranges.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message as it is in Kafka. ``timestamp_ms`` is None if it has none; ``timestamp_kind`` is ``"create"`` or
-    ``"append"``. ``size`` is the length of the whole value: ``value`` may be only its beginning.
+    """A message as it is in Kafka. ``timestamp_ms`` is None if the message has no timestamp; ``timestamp_kind`` is
+    ``"create"`` or ``"append"``. ``size`` is the length of the whole value: ``value`` may be only its beginning.
     """
 
     topic: str
@@ -109,8 +109,8 @@ def _bytes(content: Any) -> bytes | None:
 class Window:
     """Some messages of a partition in the order of their offsets, and ``begin`` and ``end`` of the partition.
 
-    To get the messages before these, call ``window`` again with ``before`` as ``until``, to get those after them with
-    ``after`` as ``offset``; each is None if there are no such messages now.
+    To get earlier messages, call ``window`` with ``until=before``; to get later messages, call it with
+    ``offset=after``. ``before`` or ``after`` is None if there are no such messages now.
     """
 
     messages: tuple[Shown, ...]
@@ -122,7 +122,7 @@ class Window:
 
 @contextmanager
 def answering(properties: Mapping[str, Any], *, where: str) -> Iterator[None]:
-    """Turns the errors of Kafka's client in the block into UserErrors; ``where`` is for the message."""
+    """Converts the Kafka client's errors in the block into UserErrors, whose place is ``where``."""
     try:
         yield
     except KafkaException as error:
@@ -131,7 +131,7 @@ def answering(properties: Mapping[str, Any], *, where: str) -> Iterator[None]:
 
 
 def topics(properties: Mapping[str, Any]) -> list[TopicSummary]:
-    """All topics that the brokers show, sorted by name. ``properties`` are librdkafka's, with ``group.id``.
+    """Lists all topics that the brokers show, sorted by name. ``properties`` are librdkafka's, with ``group.id``.
 
     Raises UserError if Kafka does not answer.
     """
@@ -162,10 +162,11 @@ def window(
     committed: bool = True,
     value_bytes: int = 100_000,
 ) -> Window:
-    """Reads at most ``count`` messages: from ``offset`` on, or the newest before ``until``, or the newest.
+    """Reads at most ``count`` messages: from ``offset`` on, or the last messages before ``until``, or the newest
+    messages.
 
     Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
-    are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop to answer.
+    are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop answering.
     """
     place = topic, partition
     with answering(properties, where=f"topic {topic}, partition {partition}"):
@@ -201,11 +202,11 @@ def _from(
 
 
 def _require(properties: Mapping[str, Any], topic: str, partition: int) -> None:
-    """Raises UserError if the brokers do not show this partition. A request for offsets of an unknown one would be sent
-    again and again.
+    """Raises UserError if the brokers do not show this partition. librdkafka would repeat a request for the
+    offsets of an unknown partition without end.
     """
     with admin_client(properties) as admin:
-        # The metadata of all topics are requested: a request for one topic may create it.
+        # The metadata of all topics are requested, since a request for one topic may create this topic.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
     if topic not in known:
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
@@ -219,14 +220,14 @@ def _require(properties: Mapping[str, Any], topic: str, partition: int) -> None:
 
 
 def as_text(data: bytes | None) -> str:
-    """The bytes as UTF-8, with a visible sign in place of what can't be shown; line breaks and tabs stay."""
+    """Decodes the bytes as UTF-8. Characters that can't be shown become visible, except line breaks and tabs."""
     if data is None:
         return NOTHING
     return visible(data.decode("utf-8", "backslashreplace"), keep="\n\t")
 
 
 def as_hex(data: bytes | None) -> str:
-    """The bytes as lines of 16: offset, hex digits, and the printable ASCII characters."""
+    """Writes 16 bytes per line: their offset, their hex digits, and the printable ASCII characters."""
     if data is None:
         return NOTHING
     lines = []
@@ -238,8 +239,10 @@ def as_hex(data: bytes | None) -> str:
 
 
 def as_json(data: bytes | None) -> str | None:
-    """The bytes as indented JSON; None if they are not JSON, or so nested that the indents would be most of the text:
-    a megabyte could become a gigabyte. Characters that can't be shown are escaped, as JSON allows.
+    """Writes the bytes as indented JSON. Characters that can't be shown are escaped as in JSON.
+
+    Returns None if the bytes are not JSON, or if the indents would be most of the text: a megabyte of nested lists
+    could become a gigabyte.
     """
     most = 10_000 + _MOST_INDENTED * len(data or b"")
     parts: list[str] = []

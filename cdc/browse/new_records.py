@@ -1,7 +1,7 @@
-"""Reads the records of one profile's topics from given offsets up to the ends that the topics have now.
+"""Reads the records of one profile's topics from given offsets to the present ends of the topics.
 
-The rules are those of the programs that apply records: fragments are joined, and messages that do not count are left
-out (modules ``kafka.fragments`` and ``kafka.epochs``), as are the binlog's events that are part of no record.
+Like the programs that apply records, this module joins fragments, and leaves out messages that do not count (modules
+``kafka.fragments`` and ``kafka.epochs``). It also leaves out the binlog's events that belong to no record.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _ANSWER_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The offsets that a partition has now, and the id of its topic: another one with the same name has another id."""
+    """The present offsets of a partition, and the id of its topic: a topic that is created again gets another id."""
 
     topic_id: str
     begin: int
@@ -37,8 +37,9 @@ class Extent:
 
 
 class Found(NamedTuple):
-    """A record, or None for a message that is none, and the size of its JSON. ``offset`` is that of the first message
-    of the record, ``next_offset`` the one to go on from in this partition: no record before it is incomplete.
+    """A record and the ``size`` of its JSON; ``record`` is None for a message that completes no record. ``offset`` is
+    the offset of the record's first message. Reading can continue from ``next_offset``: no record before it is
+    incomplete.
     """
 
     partition: Partition
@@ -49,14 +50,14 @@ class Found(NamedTuple):
 
 
 def marks_of(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
-    """The marks in the newest entry of the commit log ``commits``."""
+    """Reads the marks in the newest entry of the commit log ``commits``."""
     newest = newest_commits(properties, commits)
     return newest.marks if newest else ()
 
 
 class NewRecords:
-    """The records of the topics of ``kafka``; ``properties`` are librdkafka's, with ``group.id``. All methods raise
-    KafkaException, or Disconnected if the brokers stop to answer.
+    """Reads the records in the topics of ``kafka``. ``properties`` are librdkafka's, with ``group.id``. All methods
+    raise KafkaException, or Disconnected if the brokers stop answering.
     """
 
     def __init__(self, kafka: Kafka, properties: Mapping[str, Any]) -> None:
@@ -65,7 +66,7 @@ class NewRecords:
         self._properties = dict(properties)
 
     def extents(self) -> dict[Partition, Extent]:
-        """The partitions with records.
+        """Returns the extents of the partitions that contain records.
 
         Raises UserError for messages in an added partition of a topic that has a total order.
         """
@@ -73,7 +74,7 @@ class NewRecords:
         if self._is_single:
             partitions = [(self._names.topic, FIRST)]
         else:
-            # The entry is read before the ends: what it counts is in these partitions.
+            # The entry is read before the ends, so that all records that it counts are before these ends.
             newest = newest_commits(self._properties, self._names.commits)
             partitions = list(newest.partitions) if newest else []
         ids = self._topic_ids({topic for topic, _ in partitions})
@@ -88,7 +89,7 @@ class NewRecords:
             return {name: str(answer.result().topic_id) for name, answer in asked.items()}
 
     def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Found]:
-        """Yields what is from the offsets ``starts`` up to the offsets ``ends``, each partition in order.
+        """Yields the messages from the offsets ``starts`` up to the offsets ``ends``, in order within each partition.
 
         Raises PromiseError for a message that is not a record.
         """
@@ -98,7 +99,7 @@ class NewRecords:
         commits = self._names.commits
         fragments = Fragments(lambda _: marks_of(self._properties, commits), on_disk=True)
         begun: dict[Partition, int] = {}
-        # Where retention has deleted the next offset meanwhile, librdkafka would go on at the end by default.
+        # If retention deletes the next offset meanwhile, librdkafka would by default continue at the end.
         consumer = connected(FETCH | self._properties | {"auto.offset.reset": "error"}, committed=True)
         try:
             for message in between(consumer, starts, ends, str(self._properties["group.id"])):

@@ -20,7 +20,7 @@ __all__ = ["Page", "Queries"]
 
 _FEW_KEYS = 10
 _MAX = (1 << 63) - 1
-# With more entries than these it is cheaper to go through all entries until the page is full.
+# If more entries than this belong to the tables, it is cheaper to test all entries until the page is full.
 _FEW_ENTRIES = 200_000
 _ENTRY = """
 SELECT entry.sequence, topic, partition, "offset", size, kind, database, name, rows, ts_us, gtid, entry.first, last
@@ -31,8 +31,8 @@ CROSS JOIN place ON place.id = entry.place CROSS JOIN object ON object.id = entr
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries in the requested order. ``next`` is the cursor of the following page, None if there is no other
-    entry yet.
+    """A page of entries in the requested order. ``next`` is the cursor of the next page; None if there are no more
+    entries yet.
     """
 
     entries: tuple[Entry, ...]
@@ -43,7 +43,7 @@ _NOTHING = Page((), None)
 
 
 class Queries:
-    """Questions to ``index``. All methods may be called by any thread. A damaged file is empty until the next
+    """Queries ``index``. All methods may be called by any thread. A damaged file counts as empty until the next
     ``Index.refresh``; all methods raise UserError if the file can't be used.
     """
 
@@ -51,12 +51,14 @@ class Queries:
         self._index = index
 
     def page(self, filter_: Filter, *, cursor: int | None = None, newest_first: bool = True, limit: int = 50) -> Page:
-        """At most ``limit`` entries that pass ``filter_``, from ``cursor`` on (the ``next`` of the page before)."""
+        """Returns at most ``limit`` entries that pass ``filter_``, from ``cursor`` on (``Page.next``)."""
         asked = partial(_page, filter_=filter_, cursor=cursor, newest_first=newest_first, limit=limit)
         return self._index.ask(asked, _NOTHING)
 
     def tables(self, text: str, *, limit: int = 50) -> list[str]:
-        """At most ``limit`` tables whose names contain ``text`` in any case, as the globs that match only them."""
+        """Lists at most ``limit`` tables whose names contain ``text``, in any case; each as a glob that matches only
+        it.
+        """
         statement = (
             "SELECT database, name FROM object WHERE name != '' AND instr(lower(database || '.' || name), lower(?))"
             " ORDER BY database, name LIMIT ?"
@@ -67,41 +69,41 @@ class Queries:
         return [named(escape(database), escape(table)) for database, table in found]
 
     def entry(self, sequence: int) -> Entry | None:
-        """The entry of this record; None if the index does not have it."""
+        """Returns the entry of a record; None if the index does not contain the record."""
         return self._index.ask(partial(_entry, sequence=sequence), None)
 
     def keys(self, sequence: int, *, after: int = -1, limit: int = 100) -> list[tuple[int, str]]:
-        """The keys of a record, with their numbers, from behind the number ``after``."""
+        """Lists keys of a record that come after the key with the number ``after``, each with its number."""
         statement = "SELECT number, key FROM row_key WHERE sequence = ? AND number > ? ORDER BY number LIMIT ?"
         return self._index.ask(
             lambda connection: connection.execute(statement, (_bounded(sequence), after, limit)).fetchall(), []
         )
 
     def transaction(self, sequence: int, *, cursor: int | None = None, limit: int = 1000) -> Page:
-        """The entries of the leader transaction to which the record belongs, oldest first."""
+        """Returns the entries of the leader's transaction to which the record belongs, the oldest first."""
         asked = partial(_transaction, sequence=sequence, cursor=cursor, limit=limit)
         return self._index.ask(asked, _NOTHING)
 
     def row_before(self, sequence: int, key: str) -> Entry | None:
-        """The newest change, before this record, of the row with this ``key`` in the record's table.
+        """Finds the newest change, before this record, of the row with this ``key`` in the record's table.
 
-        An update that changes a row's key is a change of both keys: to follow the row back over it, go on with the key
-        that the row had before (``RowChange.key_before``). None if there is no such change from ``State.oldest`` on.
-        Only records with rows count: not a statement that empties or renames the table.
+        An update that changes a row's key is a change of both keys. To find still earlier changes of the row, continue
+        with the key that it had before the update (``RowChange.key_before``). Returns None if the index contains no
+        such change. Statements that empty or rename the table do not count.
         """
         return self._index.ask(partial(_neighbour, sequence=sequence, key=key, side="<", order="DESC"), None)
 
     def row_after(self, sequence: int, key: str) -> Entry | None:
-        """The oldest change, after this record, of the row with this ``key`` in the record's table; see
-        ``row_before``. To follow the row over a changed key, go on with ``RowChange.key_after``.
+        """Finds the oldest change, after this record, of the row with this ``key`` in the record's table; see
+        ``row_before``. If an update changed the key, continue with ``RowChange.key_after``.
         """
         return self._index.ask(partial(_neighbour, sequence=sequence, key=key, side=">", order="ASC"), None)
 
     def record(self, sequence: int, *, most_bytes: int = 20_000_000) -> Decoded:
-        """The whole record, read from Kafka at its offset.
+        """Reads the whole record from Kafka at its offset.
 
-        Raises UserError if the index does not have it, if it is larger than ``most_bytes``, if retention has deleted it
-        (code CDC-BROWSE-RECORD-GONE), or if Kafka does not answer.
+        Raises UserError if the index does not contain it, if it is larger than ``most_bytes``, if retention has deleted
+        it (code CDC-BROWSE-RECORD-GONE), or if Kafka does not answer.
         """
         entry = self.entry(sequence)
         if entry is None:
@@ -117,7 +119,7 @@ class Queries:
 
 @dataclass(slots=True)
 class _Conditions:
-    """The conditions of a statement over entries, and their parameters."""
+    """The conditions of a query for entries, and their parameters."""
 
     texts: list[str] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -182,7 +184,7 @@ def _neighbour(connection: sqlite3.Connection, *, sequence: int, key: str, side:
 
 
 def _conditions(connection: sqlite3.Connection, filter_: Filter) -> _Conditions | None:
-    """The conditions that ``filter_`` sets; None if nothing passes."""
+    """Writes the conditions of ``filter_``; None if no entry can pass."""
     found = _Conditions()
     if filter_.first is not None:
         found.add("entry.sequence >= ?", _bounded(filter_.first))
@@ -213,7 +215,7 @@ def _conditions(connection: sqlite3.Connection, filter_: Filter) -> _Conditions 
 
 
 def _add_transactions(connection: sqlite3.Connection, filter_: Filter, found: _Conditions) -> None:
-    """Adds the conditions on an entry's transaction, and, so that few entries are looked at, on its sequence."""
+    """Adds the conditions on an entry's transaction. Adds bounds of the sequence, so that few entries are read."""
     wanted = _Conditions()
     if filter_.gtid:
         wanted.add(_among("gtid"), json.dumps([_stored(each) for each in gtids(filter_.gtid)]))
@@ -245,12 +247,12 @@ def _add_objects(connection: sqlite3.Connection, objects: list[int], found: _Con
 
 
 def _among(name: str) -> str:
-    # A list as one parameter: there may be tens of thousands of tables.
+    # The list is passed as one parameter, since it may contain tens of thousands of tables.
     return f"{name} IN (SELECT value FROM json_each(?))"
 
 
 def _stored(text: str) -> str:
-    """The text without what no record contains, and SQLite refuses."""
+    """Replaces the characters that SQLite refuses, and that no record contains (single surrogates)."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -20,7 +20,7 @@ __all__ = ["Cell", "Decoded", "RowChange", "read_record"]
 
 
 class Cell(NamedTuple):
-    """The value of a column as text, before and after the change; None if there is no such image."""
+    """The value of a column as text, before and after the change; None if the change has no such image."""
 
     column: str
     before: str | None
@@ -28,13 +28,13 @@ class Cell(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether both images are there and differ."""
+        """Whether the change has both images, and the values differ."""
         return None not in (self.before, self.after) and self.before != self.after
 
 
 class RowChange(NamedTuple):
     """One row of a record. ``key_before`` and ``key_after`` are the texts of its key for ``Queries.row_before`` and
-    ``row_after``; they are equal unless the change is of the key itself, and None in a table without a key.
+    ``row_after``; they differ only if the change is an update of the key; they are None in a table without a key.
     """
 
     number: int
@@ -45,8 +45,8 @@ class RowChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A record with its ``text``, the JSON as it is in Kafka (joined, if it is in several messages), and ``message``,
-    its first message, whose value may be shortened.
+    """A record. ``text`` is its JSON as in Kafka, joined if the record consists of several messages; ``message`` is its
+    first message, whose value may be shortened.
     """
 
     record: Record
@@ -54,7 +54,7 @@ class Decoded:
     message: Shown
 
     def rows(self, *, begin: int = 0, count: int = 100) -> list[RowChange]:
-        """At most ``count`` rows, from the row number ``begin`` on."""
+        """Returns at most ``count`` rows, beginning with the row number ``begin``."""
         found = []
         for number, row in enumerate(islice(self.record.rows, begin, begin + count), begin):
             before, after = (repeat(None) if image is None else map(display, image) for image in row)

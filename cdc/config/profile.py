@@ -340,9 +340,9 @@ class Metrics:
 class Web:
     """The settings of the page of ``cdc-web``: its address and password, and what it shows beside the servers.
 
-    ``hosts`` are the names, besides ``localhost`` and addresses, under which browsers may ask for the page. ``metrics``
-    is the address at which the page asks the program of this profile for its metrics; by default it is that of
-    ``[metrics]``. ``report`` is the folder of an audit's report, ``cache`` the folder of the index of records.
+    ``hosts`` are the names, besides ``localhost`` and IP addresses, under which browsers may request the page.
+    ``metrics`` is the address at which the page queries the metrics of this profile's program, by default the address
+    in ``[metrics]``. ``report`` is the folder of an audit's report, ``cache`` the folder of the index of records.
     """
 
     listen: str = "127.0.0.1:9000"
@@ -362,7 +362,7 @@ class Web:
             ServerAddress.parse(self.metrics, key="web.metrics")
 
     def secret(self) -> str:
-        """The password of the page, empty if it has none. Raises UserError when it is missing."""
+        """Returns the password of the page, or "" if none is set. Raises UserError for a missing variable or file."""
         return _secret(self, table="web")
 
 

@@ -23,7 +23,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
     """
     for message in backwards(properties, (topic, 0), committed=committed):
         if not message.value():
-            continue  # without content, the message only ended a hanging transaction (cdc.producer.sink.recovery)
+            continue  # a message without content was only written to end a hanging transaction (sink.recovery)
         key = str(message.key() or b"", "utf-8", "replace")
         if key != resource:
             raise UserError(

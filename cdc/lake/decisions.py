@@ -31,7 +31,7 @@ _NO_ROWS = ("CreateDatabase", "AlterDatabase")  # statements of these kinds chan
 
 
 class What(Enum):
-    """What a run can do with a table."""
+    """The decisions that a run may take about a table."""
 
     KEEP = "kept"
     MERGE = "merged"

@@ -377,7 +377,7 @@ class _Producer:
         entry = start_of(profile, leader, newest, filters, stop=self.stop)
         if change.lets_in and change.widened is None:
             # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
-            # before this place.
+            # before this point.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
         require_same_names(leader, newest)
         entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)

@@ -83,7 +83,7 @@ class Progress:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
             # For objects that pass the filters only from now on, the topic begins here: a copy of the leader must
-            # contain all changes before this place.
+            # contain all changes before this point.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
@@ -120,7 +120,7 @@ class Progress:
 
     @property
     def prepared(self) -> frozenset[str]:
-        """The XA transactions that are prepared at this place, and not ended."""
+        """The XA transactions that are prepared, but not ended, at this point of the stream."""
         return frozenset(self._prepared)
 
     @property
@@ -134,7 +134,7 @@ class Progress:
 
     @property
     def filters(self) -> dict[str, list[str]] | None:
-        """The filters that hold at this place of the stream, in the form of ``Filters.listed``."""
+        """The filters that hold at this point of the stream, in the form of ``Filters.listed``."""
         return self._entry.filters
 
     @property

@@ -1,4 +1,4 @@
-"""Converts the values in records to Python's. Pure.
+"""Converts the values in records to Python objects. Pure.
 
 ======================  ===============================================================================
 MySQL                   Python
@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def python_value(value: Value) -> Any:
-    """The Python value of a ``value`` in a record (``cdc.model.values``)."""
+    """Converts a ``value`` in a record (``cdc.model.values``) to a Python object."""
     if value == NULL:
         return None
     ((tag, content),) = value.items()
@@ -71,7 +71,7 @@ def _time(parts: dict[str, Any]) -> timedelta:
 
 
 def _node(node: Any) -> Any:
-    """A member of a document with members of SQL types."""
+    """Converts a member of a JSON document that has members of SQL types."""
     if not isinstance(node, dict):
         return node
     ((tag, content),) = node.items()

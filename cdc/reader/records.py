@@ -24,7 +24,7 @@ from cdc.reader.tailed_topics import TailedTopic, TailedTopics, stopped_reading,
 __all__ = ["Change", "Records", "Transaction", "records"]
 
 Image = dict[str, Any]
-"""A row: the values of its columns by their names, as ``cdc.reader.python_values`` has them."""
+"""A row: maps the names of its columns to their values, which ``cdc.reader.python_values`` converts."""
 
 _GROUP = "cdc-records"
 _POLL_SECONDS = 0.2
@@ -36,9 +36,9 @@ class Change:
     """A changed row, or a statement.
 
     ``kind`` is "insert", "update", "delete", "statement", "copy" (a row as it was on the leader when its table was
-    copied) or "skipped" (an event that the producer was told to leave out). ``key`` are the columns of the table's key,
-    empty if it has none. ``before`` is None for an insert, a copy and a statement, ``after`` for a delete and a
-    statement. ``sequence`` is the number of the record, which may contain many rows.
+    copied) or "skipped" (an event that the producer left out on request). ``key`` are the columns of the table's key;
+    it is empty if the table has no key. ``before`` is None for an insert, a copy and a statement, ``after`` for a
+    delete and a statement. ``sequence`` is the number of the record, which may contain many rows.
     """
 
     sequence: int
@@ -83,10 +83,12 @@ def _image(record: Record, values: list[Any] | None) -> Image | None:
 
 
 class Records:
-    """The records of a leader's topics from a point on. Each iteration reads Kafka anew, and no offset is committed.
+    """The records in a leader's topics from a sequence or time on. Each iteration reads the topics again, and commits
+    no offset.
 
     Iterating raises UserError if Kafka refuses a request or does not answer, Disconnected if it stops answering, and
-    PromiseError for a message that is no record, a gap in the sequences, or a record that was deleted before its turn.
+    PromiseError for a message that is not a record, for a gap in the sequences, or for a record that was deleted before
+    it was read.
     """
 
     def __init__(self, profile: Profile, *, since: int | datetime | None, follow: bool) -> None:
@@ -100,13 +102,13 @@ class Records:
         self._stop.set()
 
     def __iter__(self) -> Iterator[Record]:
-        # The sequence before the next record, None if any record may come first.
+        # The sequence of the previous record; None if the first record may have any sequence.
         last = None if self._first is None else self._first - 1
         for value, where in _messages(self._profile.kafka, self._from_us, follow=self._follow, stop=self._stop):
             record = Record.parse(value, where=where)
             if last is None and record.ts_us < (self._from_us or 0):
                 continue
-            # Before ``since``, or once more: a producer that does not know whether a message has arrived repeats it.
+            # The record is before ``since``, or a repetition: a producer repeats a message that may have been lost.
             if last is not None and record.sequence <= last:
                 continue
             if last is not None and record.sequence > last + 1:
@@ -125,7 +127,7 @@ class Records:
             yield from changes_of(record)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Yields each transaction once its last record is there; one that began before ``since`` is left out.
+        """Yields each transaction once its last record is read. Leaves out a transaction that began before ``since``.
 
         A transaction is held in memory as a whole.
         """
@@ -143,12 +145,12 @@ class Records:
 def records(
     profile: str | PathLike[str] | Profile, *, since: int | datetime | None = None, follow: bool = False
 ) -> Records:
-    """The records of the leader that ``profile`` (a file's path) names, in the leader's order.
+    """Returns the records of the leader in ``profile`` (a file's path, or a Profile), in the leader's order.
 
-    ``since`` is the sequence of the first record, or the time of the first commit (without a zone: UTC); records before
-    that sequence are read and passed over, most records before that time are not read. Without it the first record is
-    the oldest one in the topics. With ``follow`` an iteration waits for new records; otherwise it ends after those that
-    are there. Raises UserError for a profile that can't be used.
+    ``since`` is the sequence of the first record, or the earliest commit time (without a zone: UTC). Earlier records
+    are skipped: with a sequence they are all read, with a time most of them are not read. Without ``since``, the first
+    record is the oldest record in the topics. If ``follow`` is true, an iteration waits for new records; otherwise it
+    ends with the last record in the topics. Raises UserError for an invalid profile.
     """
     if not isinstance(profile, Profile):
         profile = profiles.load(Path(profile), servers=profiles.KAFKA_ONLY)
@@ -160,7 +162,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _messages(kafka: Kafka, from_us: int | None, *, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Yields the value and the place of each committed record in order."""
+    """Yields the value of each committed record, and its topic and offset as text, in order."""
     source: TailedTopic | TailedTopics | None = None
     properties, names = kafka.properties(), kafka.topics()
     since_ms = None if from_us is None else from_us // 1000

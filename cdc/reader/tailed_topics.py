@@ -1,4 +1,4 @@
-"""Reads the newest records of a leader's topics, and after them new records, in the order of their sequences.
+"""Reads the newest records of a leader's topics, and then new records, in the order of their sequences.
 
 ``TailedTopic`` reads the topic of layout "single"; ``TailedTopics`` reads all topics of layout "per_table".
 """
@@ -25,7 +25,7 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["Passes", "TailedTopic", "TailedTopics", "stopped_reading", "tailing_consumer"]
 
 Passes = Callable[[bytes, str], bool]
-"""Whether a record is wanted, by its value and its place."""
+"""Whether a record is wanted; called with its value, and its topic and offset as text."""
 
 
 def tailing_consumer(kafka: Kafka, group: str) -> Consumer:
@@ -60,7 +60,7 @@ def stopped_reading(error: KafkaError, kafka: Kafka, *, group: str, answered: bo
 
 
 class TailedTopic:
-    """Reads the ``last`` records (None: all records) of the one topic in ``names``, and after them new records.
+    """Reads the ``last`` records (all records if None) of the only topic in ``names``, and then new records.
 
     ``properties`` are librdkafka properties. Only records with ``passes`` count, and only messages from ``since_ms`` on
     are read (a timestamp as in Kafka). Raises KafkaException.
@@ -108,8 +108,8 @@ class TailedTopic:
         return False
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message, and yields the value and the place of each record that can
-        be printed now."""
+        """Waits up to ``wait`` seconds for the next message. Yields the value of each record that can be printed now,
+        and its topic and offset as text."""
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is None:
@@ -150,12 +150,13 @@ _MOST_BYTES = 64_000_000
 
 
 class TailedTopics:
-    """Reads the ``last`` records (None: all records) of all topics in ``names``, and after them new records.
+    """Reads the ``last`` records (all records if None) of all topics in ``names``, and then new records.
 
     The binlog's other events have no sequence, and are left out. ``properties`` are librdkafka properties. Records of
     up to about ``most_bytes`` wait for an earlier record; if the earlier record is in no topic, the waiting records are
-    yielded without it. With ``passes`` only some records count, and all of them are read to find the last ones; with
-    ``since_ms`` only messages from then on. Raises KafkaException.
+    yielded without it. If ``passes`` is set, only records for which it is true count, and the whole topics are read to
+    find the last of these records. If ``since_ms`` is set, only messages from this time on are read. Raises
+    KafkaException.
     """
 
     def __init__(
@@ -198,8 +199,8 @@ class TailedTopics:
         return MergedTopics(self._reader, self._names, _parsed, next_sequence=0, most_bytes=self._most_bytes)
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message; yields the value and the place of each record that can be
-        shown then."""
+        """Waits up to ``wait`` seconds for the next message. Yields the value of each record that can be printed then,
+        and its topic and offset as text."""
         found = (each for each in self._next(wait) if self._passes is None or self._passes(*each))
         if self._kept is None:
             yield from found
@@ -214,7 +215,7 @@ class TailedTopics:
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Which records are the last ones is known only when all old records have arrived.
+        # Only when all old records have arrived is it known which records are the last.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:

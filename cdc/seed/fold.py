@@ -91,10 +91,10 @@ def pattern(known: Collection[int], width: int) -> str:
 
 
 def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection[str], upto: int) -> DataFrame:
-    """Adds columns to ``messages``, which has the columns side, partition, offset and value. The new column ``plain``
-    is true if the record is plain. For plain records, the columns uri, sequence, file, position, transaction, ts_us,
-    columns, key and sql_mode are added, and rows in the form of ``spark.input.records``, but with only the leading
-    values of each image.
+    """Extracts the leading values of plain records (see the module's docstring) from ``messages``, which has the
+    columns side, partition, offset and value. The new column ``plain`` is true for a plain record. For plain records,
+    the columns uri, sequence, file, position, transaction, ts_us, columns, key and sql_mode are added, and rows in the
+    form of ``spark.input.records``, but with only the leading values of each image.
 
     Each row of ``patterns`` contains the ``pattern`` and its ``width`` for the records of the table ``uri`` with
     sequences from ``first`` up to but not including ``end``; the pattern is empty if all these records must be parsed.

@@ -116,8 +116,8 @@ class Stream:
         """Builds the transaction that loads the rows of ``unit``.
 
         Rows that are needed only for their AUTO_INCREMENT numbers come first. Each of them is inserted and immediately
-        deleted, since later rows may have the same unique key. All records have the sequence and position of the newest
-        line; the checkpoint moves to that position.
+        deleted, since later rows may have the same unique key. All records have the sequence and the binlog
+        position of the unit's last line; the checkpoint moves to that position.
         """
         tables: dict[tuple[int, str | None], list[Line]] = {}
         for line in unit.lines:

@@ -99,9 +99,9 @@ class _Server(ThreadingMixIn, TCPServer):
         self._checked_at = float("-inf")  # time.monotonic() at which the newest checks began
 
     def health(self, *, of_servers: bool = False) -> tuple[bool, bytes]:
-        """The verdict of all checks, or of those of the servers only."""
+        """Returns the verdict of all checks, or only of the checks of servers."""
         asked_at = time.monotonic()
-        # Only one check runs at a time, and all that were asked for before it began get its results: otherwise threads
+        # Only one check runs at a time, and all requests that came before it began get its results: otherwise threads
         # would pile up while a server does not answer.
         with self._checking:
             if self._checked_at < asked_at:

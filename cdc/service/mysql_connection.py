@@ -17,7 +17,7 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl
 def connected(**settings: Any) -> Any:
     """Connects with ``settings``, the arguments of pymysql.connect; the ``password`` may be a function that returns it.
 
-    A program connects anew for as long as it runs, and by then the password may have changed. Without ``ssl`` among the
+    A program may connect again at any time, and the password may have changed by then. Without ``ssl`` among the
     settings the connection uses TLS if the server supports it, and no certificate is checked. Raises pymysql's errors,
     with the number TLS_FAILED if TLS fails or the server does not support it, and the errors of the function.
     """

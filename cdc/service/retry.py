@@ -48,8 +48,9 @@ class Retry:
         self._answered = True
 
     def connected(self) -> None:
-        """Notes that a connection was made. The seconds are counted anew only if the connection then lasts for a while,
-        or after ``success``."""
+        """Notes that a connection was made. The seconds are counted again only if the connection then lasts for a
+        while, or after ``success``.
+        """
         self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()
@@ -58,7 +59,7 @@ class Retry:
         self.trouble = ""
 
     def success(self) -> None:
-        """Notes that the servers have done their work: after the next failure the seconds are counted anew."""
+        """Notes that the servers have done their work: the seconds are counted again from the next failure on."""
         self.connected()
         self._reset()
 
@@ -123,7 +124,7 @@ class RetriedCalls:
         return None
 
     def pause(self, seconds: float) -> None:
-        """Waits ``seconds`` before the caller repeats a call that the servers have answered."""
+        """Waits ``seconds`` before the caller queries the servers again, although they have answered the last query."""
         self.retry.answered()
         self.keep_alive()
         self.stop.wait(seconds)

@@ -53,7 +53,7 @@ def _run(options: Sequence[str]) -> int:
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}
     own = (consumer or profiles[1]).consumer.schema
     for reason in early_reasons(by_side, spans, own, kept=given.state is not None, max_age=given.max_age):
-        # The audit goes on, since its report names all reasons. Meanwhile the user can correct the causes that are
+        # The audit continues, since its report names all reasons. Meanwhile the user can correct the causes that are
         # logged here.
         event(_LOG, "cannot judge", level=logging.WARNING, reason=reason)
     small = sum(each.size for each in spans.values()) <= SMALL and given.watch is None

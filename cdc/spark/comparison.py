@@ -94,7 +94,7 @@ class Sides:
     """The ``records`` of both sides that are compared, and the history of each side.
 
     ``copied`` are the tables that were copied into the leader's stream, or are older than the stream; ``copied_before``
-    are the tables of which this was true when the state was saved.
+    are the tables for which this was already true when the state was saved.
     """
 
     records: DataFrame
@@ -238,8 +238,8 @@ def _all_rows(both: Sides, held: Held | None) -> tuple[DataFrame, Tally]:
 
 
 def _touched_rows(both: Sides, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
-    """Compares the rows that were changed after ``held``, or that ``held`` lists one by one (``Held.open``); returns
-    these rows and the tally of all other rows.
+    """Compares only the rows that were changed after the state ``held`` was saved, and the rows that reports list one
+    by one (``Held.open``). Returns these rows and the tally of all other rows.
     """
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()

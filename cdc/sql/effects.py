@@ -186,8 +186,8 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
-    """Returns ``effect`` for a statement that the leader marked as depending on its session. If the effect is therefore
-    doubtful, ``unfaithful`` contains the doubt.
+    """Returns ``effect`` for a statement that the leader marked as depending on its session. Sets ``unfaithful`` if a
+    follower that executes the statement may therefore differ from the leader.
 
     The leader marks statements on temporary tables, which are logged in sessions with ``binlog_format = STATEMENT``. In
     a CALL or an event it also marks all statements that follow the first marked statement. ``real`` is true if the log
@@ -202,8 +202,8 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Marks effects on tables as unfaithful, because the leader logged the statement with values of its session (a user
-    variable, or a seed of RAND()) that the text does not contain.
+    """Sets ``unfaithful`` in the effects on tables, because the leader logged the statement with values of its session
+    (a user variable, or a seed of RAND()) that the text does not contain.
     """
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
@@ -212,7 +212,7 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Returns ``effects``, and marks the effects that number rows as unfaithful.
+    """Sets ``unfaithful`` in the ``effects`` that number rows.
 
     Called for a table that is not in InnoDB, or if auto_increment_increment is not 1, because servers may then number
     the rows differently.
@@ -224,8 +224,8 @@ def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def way_out(doubt: str) -> str:
-    """Returns the hint for a statement at which the stream stops because its effect is unfaithful; ``doubt`` is the
-    effect's ``unfaithful``.
+    """Returns the hint for a statement that stops the stream, because a follower that executes it would differ from the
+    leader. ``doubt`` is the reason (``Effect.unfaithful``).
     """
     if doubt in (_HIDDEN, _LIKE_HIDDEN):
         instead = "with the definition in place of LIKE" if doubt == _LIKE_HIDDEN else "on a table of InnoDB"

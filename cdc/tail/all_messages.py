@@ -60,7 +60,7 @@ class AllMessages:
 
     @property
     def at_end(self) -> bool:
-        """Whether all messages were returned that were there at the beginning."""
+        """Whether all messages that the partitions contained at the beginning have been returned."""
         return not self._behind and not self._newest
 
     def next(self, wait: float) -> Iterator[Shown]:

@@ -1,4 +1,4 @@
-"""Serves the page of ``cdc-web``: the path from the leader to its followers, live, and a browser of topics.
+"""Serves the page of ``cdc-web``: a live view of the path from the leader to its followers, and a topic browser.
 
 It writes nothing to any server.
 """

@@ -1,4 +1,4 @@
-"""The program cdc-web: serves a page that shows streams live, and a browser of their topics."""
+"""The program cdc-web: serves a page that shows streams live, and a browser for their topics."""
 
 import argparse
 import functools
@@ -49,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     first = profiles[0][1]
     setup_logging(level=first.log.level, form=first.log.format)
     _require_extra()
-    from cdc.web.program import serve  # it needs what the extra installs
+    from cdc.web.program import serve  # it imports packages that the extra installs
 
     log = functools.partial(event, logging.getLogger("cdc.web"))
     listen = ServerAddress.parse(arguments.listen, key="--listen") if arguments.listen else None

@@ -35,12 +35,12 @@ HEADERS = {
 }
 _LOGIN = "/login"
 _LARGEST_FORM = 10_000
-_FAILED_SECONDS = 0.5  # one wrong password after the other takes so long
-_STATIC, _HEALTH = "/static/", "/healthz"  # without a row of a table
+_FAILED_SECONDS = 0.5  # wrong passwords are answered one after the other, each after this time
+_STATIC, _HEALTH = "/static/", "/healthz"  # readable without a password, since they contain no rows
 
 
 def is_local(host: str) -> bool:
-    """Whether only programs of this machine reach the address ``host``."""
+    """Whether only programs on this machine can connect to the address ``host``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -48,10 +48,10 @@ def is_local(host: str) -> bool:
 
 
 def host_allowed(header: str, *, names: Collection[str]) -> bool:
-    """Whether a browser may ask for the page under the name in the Host ``header``.
+    """Whether a browser may request the page under the name or address in the Host ``header``.
 
-    Otherwise a site could have its own name resolved to this machine, and read the page as its own (DNS rebinding).
-    That takes a name, so each address is allowed.
+    If all names were allowed, another site could let its own name resolve to this machine, and so read the page (DNS
+    rebinding). This attack needs a name, so all IP addresses are allowed.
     """
     name = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() and not header.endswith("]") else header
     name = name.removeprefix("[").removesuffix("]").lower()
@@ -64,9 +64,9 @@ def host_allowed(header: str, *, names: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rules of access: with a ``password``, a reader must know it, and ``user`` if that is not empty.
+    """The rules of access. If ``password`` is set, a client must send it, and ``user`` if that is set, too.
 
-    ``hosts`` are the names under which the page may be asked for, see ``host_allowed``; ``listen`` is its address.
+    ``hosts`` are the names under which the page may be requested (``host_allowed``); ``listen`` is its address.
     """
 
     listen: ServerAddress
@@ -77,17 +77,19 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie; browsers send cookies to all ports of a host."""
+        """The name of the cookie. It contains the port, since browsers send a cookie to all ports of a host."""
         return f"cdc_web_{self.listen.port}"
 
     def knows(self, user: str, password: str) -> bool:
-        """Whether the user and password are right. The time that it takes does not depend on them."""
+        """Whether the user and password are right. The time of the check does not depend on them."""
         right_user = secrets.compare_digest(user.encode(), self.user.encode()) or not self.user
         right_password = secrets.compare_digest(password.encode(), self.password.encode())
         return bool(self.password) and right_user and right_password
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request with these headers may read the page. A header with a wrong password does not."""
+        """Whether a request with these headers may read the page: no password is set, or the headers contain it or a
+        valid cookie. A wrong password is refused even with a valid cookie.
+        """
         if not self.password:
             return True
         kind, _, content = headers.get("authorization", "").partition(" ")
@@ -110,8 +112,8 @@ def _basic(content: str) -> tuple[str, str]:
 
 
 class Guard:
-    """Passes on the requests that ``access`` admits to ``app``. ``login`` renders the form, given whether the password
-    was wrong.
+    """Passes the requests that ``access`` admits on to ``app``. ``login(wrong)`` renders the form; ``wrong`` is true
+    after a wrong password.
     """
 
     def __init__(self, app: ASGIApp, *, access: Access, login: Callable[[bool], str]) -> None:
@@ -130,7 +132,7 @@ class Guard:
         await (answer or self._app)(scope, receive, _with_headers(send))
 
     async def _answer(self, request: Request) -> Response | None:
-        """The answer to a request that is not passed on."""
+        """Returns the answer to a request that is not passed on; None for a request to pass on."""
         access = self._access
         if not host_allowed(request.headers.get("host", ""), names=access.hosts):
             text = "This page is not served under this name: add it to web.hosts in the profile.\n"

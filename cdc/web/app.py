@@ -1,4 +1,4 @@
-"""Connects the pages of ``cdc-web`` with their addresses."""
+"""Maps addresses to the pages of ``cdc-web``."""
 
 import threading
 from collections.abc import Callable
@@ -23,12 +23,12 @@ from cdc.web.watched import Watched
 
 __all__ = ["made_app"]
 
-# The audit's page has its style in it, and needs nothing else.
+# The audit's page contains its style sheet, and loads nothing else.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; sandbox"
 
 
 def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.Event) -> Starlette:
-    """The app. ``cache`` is the folder of the indexes; ``stop`` ends their threads, and the live connections."""
+    """Builds the app. ``cache`` is the folder of the indexes; ``stop`` ends their threads and the live connections."""
     live = Live(watched, stop)
     show = partial(render, streams=watched.streams, report=watched.report)
 
@@ -79,7 +79,7 @@ def _record_routes(watched: Watched, *, show: Callable[..., str], cache: Path, s
 
 
 def _clusters(watched: Watched) -> dict[str, Cluster]:
-    """The clusters of all streams by their addresses, and the meaning of their topics according to the profiles."""
+    """Maps the bootstrap servers of each stream to their cluster, with descriptions of the topics in the profiles."""
     found: dict[str, Cluster] = {}
     for stream in watched.streams:
         kafka, resource = stream.profile.kafka, stream.profile.mysql_resource_name

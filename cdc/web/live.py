@@ -1,4 +1,4 @@
-"""Sends the parts of the first page that have changed to the browsers that show it, as server-sent events."""
+"""Sends the changed parts of the first page to the browsers that show it, as server-sent events."""
 
 import asyncio
 import threading
@@ -12,12 +12,12 @@ from cdc.web.watched import Watched
 __all__ = ["Live"]
 
 _SECONDS = 1.0
-_ALIVE_SECONDS = 15.0  # a proxy closes a connection on which nothing comes
+_ALIVE_SECONDS = 15.0  # the longest silence, since proxies close silent connections
 _PARTS = ("path", "waits", "plots", "copies", "followers")
 
 
 class Live:
-    """The first page's parts by the ids of their HTML elements, rendered at most once a second for all browsers."""
+    """Renders the first page's parts at most once per second, for all browsers together."""
 
     def __init__(self, watched: Watched, stop: threading.Event) -> None:
         self._watched = watched
@@ -26,7 +26,7 @@ class Live:
         self._rendered_at = float("-inf")
 
     def parts(self) -> dict[str, str]:
-        """The HTML of each part, as of now."""
+        """Returns the present HTML of each part, by the id of its HTML element."""
         if time.monotonic() - self._rendered_at >= _SECONDS:
             self._parts, self._rendered_at = self._rendered(), time.monotonic()
         return self._parts
@@ -43,7 +43,7 @@ class Live:
         return parts
 
     async def events(self) -> AsyncIterator[str]:
-        """The events for one browser, until the program ends."""
+        """Yields the events for one browser until the program ends."""
         sent: dict[str, str] = {}
         sent_at = time.monotonic()
         with self._watched.watchers:

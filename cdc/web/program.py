@@ -20,7 +20,7 @@ from cdc.web.watched import GivenProfile, Watched
 __all__ = ["access_of", "cache_folder", "log_server", "serve", "settings_of"]
 
 _LOOK_SECONDS = 0.5
-_END_SECONDS = 3  # browsers that read a large record get so long at the end
+_END_SECONDS = 3  # browsers get this time to read an answer when the program ends
 
 
 def serve(
@@ -33,7 +33,8 @@ def serve(
 ) -> None:
     """Serves the page of ``profiles`` until ``stop`` is set; ``listen`` and ``report`` override the profiles' settings.
 
-    Raises UserError if the address can't be used, or others could read the page without a password.
+    Raises UserError if the address can't be used, or if clients on other machines could read the page
+    without a password.
     """
     settings = settings_of(profiles)
     _require_password(settings, profiles)
@@ -48,7 +49,9 @@ def serve(
 
 
 def settings_of(profiles: Sequence[GivenProfile]) -> Web:
-    """The first ``[web]`` that has a setting of the page; ``web.metrics`` is one of the profile's program."""
+    """Returns the first ``[web]`` with a setting for the page; ``web.metrics`` does not count, since it is a setting
+    for the profile's program.
+    """
     every = [profile.web for _, profile in profiles]
     return next((each for each in every if replace(each, metrics="") != Web()), Web())
 
@@ -72,7 +75,7 @@ def _require_password(settings: Web, profiles: Sequence[GivenProfile]) -> None:
 
 
 def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
-    """The rules of access to the page. Raises UserError if everybody in the network could read it."""
+    """Returns the rules of access to the page. Raises UserError if everybody in the network could read the page."""
     place = listen or ServerAddress.parse(settings.listen, key="web.listen")
     password = settings.secret()
     if _has_password(settings) and not password:
@@ -100,7 +103,7 @@ def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
 
 
 def cache_folder(settings: Web) -> Path:
-    """The folder of the indexes. Raises UserError if no folder is set, and the user has no home."""
+    """Returns the folder of the indexes. Raises UserError if no folder is set, and the user has no home folder."""
     named = os.environ.get("CDC_CACHE")
     try:
         return Path(settings.cache) if settings.cache else (Path(named or "~/.cache/cdc") / "web").expanduser()
@@ -146,7 +149,7 @@ def log_server(log: Callable[..., None]) -> None:
 
 
 def _run(app: object, listening: socket.socket, stop: threading.Event) -> None:
-    """Runs the web server in a thread, in which it installs no handlers of signals: those of the program stay."""
+    """Runs the web server in a thread, so that it does not replace the program's signal handlers."""
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
         log_config=None,

@@ -1,4 +1,4 @@
-"""Renders the templates: all values are escaped, and characters that can't be seen are made visible."""
+"""Renders templates; escapes all values, and makes invisible characters visible."""
 
 import json
 from typing import Any
@@ -14,11 +14,11 @@ from cdc.web.overview.figures import clock, count, duration, moment, size
 
 __all__ = ["environment", "event_text", "render"]
 
-_LONG_NAME = 12  # characters
+_LONG_NAME = 12  # the names of servers with more characters are shortened
 
 
 def _shown(value: Any) -> Any:
-    """Makes ``value`` visible before Jinja2 escapes it, unless it is markup already."""
+    """Makes invisible characters visible before Jinja2 escapes ``value``, unless it is markup."""
     return value if isinstance(value, Markup) else visible(str(value))
 
 
@@ -28,7 +28,7 @@ def _lines(text: str) -> Markup:
 
 
 def _short_gtid(gtid: str) -> str:
-    """The beginning of a server's UUID, and the number of the transaction."""
+    """Shortens a GTID to the beginning of the server's UUID and the number of the transaction."""
     server, colon, number = gtid.partition(":")
     return f"{server[:8]}…{colon}{number}" if len(server) > _LONG_NAME else gtid
 
@@ -54,10 +54,10 @@ environment = _environment()
 
 
 def render(template: str, **values: Any) -> str:
-    """The text of a template with these values."""
+    """Renders a template with the given values."""
     return environment.get_template(template).render(**values)
 
 
 def event_text(name: str, value: Any) -> str:
-    """A server-sent event whose data are ``value`` as JSON, on one line."""
+    """Writes a server-sent event whose data are ``value`` as JSON, on one line."""
     return f"event: {name}\ndata: {json.dumps(value)}\n\n"

@@ -1,4 +1,4 @@
-"""Keeps the newest answers of all sources of the page, and where each stream was in the last hour."""
+"""Keeps the newest answers of all sources of the page, and the progress of each stream in the last hour."""
 
 import threading
 import time
@@ -23,11 +23,11 @@ _SAMPLE_SECONDS = 4.0
 _KAFKA_SECONDS, _SERVER_SECONDS, _PROGRAM_SECONDS, _AUDIT_SECONDS = 1.5, 3.0, 2.0, 5.0
 
 GivenProfile = tuple[str, Profile]
-"""A profile's file, as on the command line, and its content."""
+"""The file of a profile, as on the command line, and the profile."""
 
 
 def streams_of(profiles: Sequence[GivenProfile]) -> list[list[GivenProfile]]:
-    """The profiles of each stream, in the order of the command line: those of the same leader, topic and brokers."""
+    """Groups the profiles by stream (leader, topic and brokers), in the order of the command line."""
     found: dict[tuple[str, str, str], list[GivenProfile]] = {}
     for given in profiles:
         kafka = given[1].kafka
@@ -53,8 +53,8 @@ class _WatchedProfile:
 
 
 class WatchedStream:
-    """The sources of one stream. The first of its ``profiles`` is taken for that of the leader while nothing else shows
-    which one it is.
+    """The sources of one stream. The first of its ``profiles`` counts as the leader's profile as long as the servers'
+    roles are unknown.
     """
 
     def __init__(self, profiles: Sequence[GivenProfile]) -> None:
@@ -67,17 +67,17 @@ class WatchedStream:
         self._samples: deque[Sample] = deque(maxlen=round(HOUR / _SAMPLE_SECONDS) + 1)
 
     def leader_uuid(self) -> str:
-        """The id of the server whose binlog the producer reads, empty if it is not known."""
+        """The id of the server whose binlog the producer reads; empty if unknown."""
         answer = self.kafka.answer.value
         return answer.entry.server_uuid if answer and answer.entry else ""
 
     def polled(self) -> list[Polled[Any]]:
-        """All sources."""
+        """Lists all sources."""
         programs = [each.program for each in self.profiles if each.program]
         return [self.kafka, *(each.server for each in self.profiles), *programs]
 
     def answers(self) -> StreamAnswers:
-        """The newest answers."""
+        """Returns the newest answers of all sources."""
         return StreamAnswers(
             self.profile.mysql_resource_name,
             self.profile.kafka.topic,
@@ -88,12 +88,12 @@ class WatchedStream:
         )
 
     def take_sample(self, now: float) -> None:
-        """Notes where the stream is."""
+        """Stores the present progress of the stream."""
         self._samples.append(sample(self.answers(), now=now))
 
 
 class Watched:
-    """All streams in ``profiles``, and the audit's report in the folder ``report`` (None: no report is shown)."""
+    """All streams in ``profiles``, and the audit's report in the folder ``report``; None if no report is shown."""
 
     def __init__(self, profiles: Sequence[GivenProfile], *, report: Path | None) -> None:
         self.streams = [WatchedStream(each) for each in streams_of(profiles)]

@@ -1,5 +1,5 @@
-"""Finds the column because of which the follower refuses a row, its definition on the follower, and the statement that
-changes the column to the leader's definition.
+"""Finds the column that makes the follower refuse a row, its definition on the follower, and the statement that gives
+it the leader's definition.
 """
 
 import re

@@ -114,8 +114,8 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
     if chunk.range is not None and chunk.range.piece is not None:
-        # If the table is copied in pieces, no record has changed it since the first piece emptied it, so no other rows
-        # must be deleted.
+        # The first piece of a table deletes all its rows on the follower, and no record changes the table before the
+        # last piece. So all rows of the chunk are missing, and all rows that were found are extra.
         repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
     inside = found.equal - found.outside
     if found.rows > len(inside):

@@ -83,8 +83,8 @@ class _Deletions:
 
 
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
-    """Returns four items for each row: the last record that changes it, its image before the records, its image after
-    the records (None if the records delete it), and its last image.
+    """Returns four items for each row: the last record that changes it, its image before the records (None if they
+    insert it), its image after the records (None if they delete it), and the last image that the records contain of it.
 
     Returns None if a record inserts an existing row or deletes a missing row, since such records can't be the history
     of one table.

@@ -23,7 +23,8 @@ from cdc.model.values import Value
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
-# The SQL of some JSON documents begins with this text. A statement may contain only few of them.
+# Some JSON documents are written as a subquery that begins with this text. The server limits the number of subqueries
+# in one statement (``plan.inserts``).
 SUBQUERY = b"WITH RECURSIVE"
 _FEWEST = 20  # records with fewer rows are not rendered, since rendering them costs more than it saves
 _MOST_TYPES = 1000  # the maximum number of tables whose column types are kept

@@ -129,8 +129,9 @@ def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
     """Writes the INSERT of a ledger row for a statement that the follower does not execute.
 
-    ``statement`` is used if the record contains no text. If the follower has refused the statement, there is already an
-    intent; the number in its GTID is not used again.
+    ``statement`` is the text for the ledger if the record contains no text. If the follower has refused the statement,
+    the ledger already contains a row with the state ``intent``. The INSERT then changes the state of this row and keeps
+    its GTID, so that no other statement gets the same number.
     """
     return (
         f"{_insert(schema, record, state=state, note=note, statement=statement)} "

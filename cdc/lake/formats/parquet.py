@@ -1,7 +1,8 @@
 """Writes tables of plain Parquet. A table consists of folders, each written by Spark as a whole, and of a pointer, a
 file that lists the table's folders.
 
-    _current.json   the pointer: the version, the folders with its rows, the sizes of their files, and the note
+    _current.json   the pointer: the version, the folders with its rows, the sizes of their files, and its metadata
+                    (``commit_metadata.Note``)
     _v7/            rows that the commit of version 7 wrote
 
 The folder of a table contains the folders of several versions. A reader that reads the whole folder of the table finds

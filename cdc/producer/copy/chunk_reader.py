@@ -251,8 +251,8 @@ class ChunkReader:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
         code = self._code_of(definition)
         bound = None if after is None else key_literals(definition.key_columns, after)
-        # Requests the number of rows that would reach ``max_bytes`` with the average row of the chunk before, so that a
-        # result is seldom cut off.
+        # Requests the number of rows that would reach ``max_bytes`` with the average row size of the previous chunk, so
+        # that a result is seldom cut off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:
@@ -453,8 +453,8 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 _LOCKED = frozenset({1205, 1213})
 # If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three
-# sessions could go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles
-# hold the copy back: so net_write_timeout is long.
+# sessions could continue: so lock_wait_timeout is short. Between two pieces the server waits for as long as the
+# throttles hold the copy back: so net_write_timeout is long.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 

@@ -8,7 +8,7 @@ A snapshot of a table that is copied as a whole sees some of the transactions in
 oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
 see are before the end of the binlog, which is read right after the snapshot is taken. So if the stream has reached that
 end, and only ``seen`` transactions in it have changed the table since the request, the snapshot shows the table as it
-is at that place.
+is at that point.
 """
 
 import json
@@ -184,7 +184,7 @@ class ChunkRequest:
         return not self.cascading.isdisjoint(answer.follows)
 
     def is_exact(self, answer: Answer) -> bool:
-        """Whether the snapshot in ``answer`` shows the table as it is at this place of the stream."""
+        """Whether the snapshot in ``answer`` shows the table as it is at this point of the stream."""
         return answer.seen is not None and not self.may_cascade(answer) and is_exact(self.changers.gtids, answer.seen)
 
 
@@ -263,7 +263,7 @@ class ChunkRequests:
         return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:
-        """Tells the reader that the chunk for the oldest request is in the stream."""
+        """Reports to the reader that the chunk for the oldest request was written; see ``Reader.written``."""
         if self._reader is not None:
             self._reader.written(sequence, size)
 
@@ -306,7 +306,7 @@ def following(
 
 
 def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:
-    """Builds the chunk from the rows that were read, as of this place of the stream; ``piece`` numbers the pieces of a
+    """Builds the chunk from the rows that were read, as of this point of the stream; ``piece`` numbers the pieces of a
     snapshot.
 
     Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows without a

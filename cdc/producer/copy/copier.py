@@ -1,4 +1,4 @@
-"""Decides which rows are copied next, and at which place of the stream each chunk is written."""
+"""Decides which rows are copied next, and at which point of the stream each chunk is written."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ class Copier:
     ``requests`` contain further tables to copy; tables that the filters (``wants_table``) leave out are not copied.
     ``open_reader`` starts the thread that reads chunks; ``log(event, **fields)`` is called when the copy of a table
     begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened`` is set if
-    changed filters include more objects: these objects are created first, at the place of the stream from which the new
+    changed filters include more objects: these objects are created first, at the point of the stream from which the new
     filters hold, and then copied.
     """
 
@@ -230,7 +230,7 @@ class Copier:
         return None
 
     def _judge(self, asked: ChunkRequest, answer: Answer) -> None:
-        """Keeps the snapshot in ``answer`` if it shows the table as it is at this place of the stream; otherwise
+        """Keeps the snapshot in ``answer`` if it shows the table as it is at this point of the stream; otherwise
         another snapshot is taken.
         """
         assert asked.wanted.table is not None
@@ -297,8 +297,8 @@ class Copier:
             self._end_reading()
 
     def let_in(self) -> None:
-        """Applies the new filters from this place of the stream on. The objects that only the new filters include are
-        created at this place.
+        """Applies the new filters from this point of the stream on. The objects that only the new filters include are
+        created at this point.
         """
         if self.widened is not None:
             self._wants_table = self.widened.after.wants_table

@@ -35,12 +35,12 @@ __all__ = ["Interleaver"]
 
 
 class Interleaver:
-    """Yields each change of ``decoder`` and, between two transactions, the chunks of ``copier`` for that place.
+    """Yields each change of ``decoder`` and, between two transactions, the chunks of ``copier`` that are due.
 
-    This class only queries ``progress``, ``router`` and ``sink`` for the stream's place: they change when the caller
-    handles the changes that this class yields. There is one exception: if readers can already see chunks of an earlier
-    run, this class counts these chunks. ``count(rows=…, size=…, tables_left=…)`` is called when the state of the copies
-    has changed.
+    ``progress``, ``router`` and ``sink`` show how far the stream is written. The caller updates them when it handles a
+    yielded change; this class only reads them. There is one exception: if readers can already see chunks of an earlier
+    run, this class counts these chunks in them. ``count(rows=…, size=…, tables_left=…)`` is called when the state of
+    the copies has changed.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Interleaver:
             yield from self._due()
 
     def _due(self) -> Iterator[Change]:
-        """Yields the chunks and states that are due at this place of the stream."""
+        """Yields the chunks and states that are due at this point of the stream."""
         copier, sink, progress = self._copier, self._sink, self._progress
         if not self._copies:
             return
@@ -138,10 +138,10 @@ class Interleaver:
         return Copied(due, self._progress.position, header, _state(after, now))
 
     def _adopted(self, state: RecordState) -> CopyState | None:
-        """Adopts the state in a record that readers can see; None if the stream has not reached the record's place.
+        """Adopts the state in a record that readers can see; None if the stream has not reached the record.
 
-        The place from which other filters hold may be between two records: the set of the transactions executed before
-        that place identifies it.
+        Other filters may hold from a point between two records; the set of the transactions executed before this point
+        identifies it.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:

@@ -50,8 +50,8 @@ _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has exec
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the stream has read at a request: the GTIDs ``executed``, everything before ``position`` in the binlog, and
-    the XA transactions that are ``prepared`` there. With MySQL only the GTIDs matter."""
+    """The part of the binlog that the stream has read at a request: the GTIDs ``executed``, the end ``position``, and
+    the XA transactions that are ``prepared`` at this position. With MySQL only the GTIDs matter."""
 
     executed: str
     position: Position
@@ -150,7 +150,7 @@ class Reader:
         return answer
 
     def written(self, sequence: int, size: int) -> None:
-        """Notes that a chunk that was read is in the stream."""
+        """Reports to the throttle that a chunk of ``size`` bytes, with the last record ``sequence``, was written."""
         self._throttles.followers.written(sequence, size)
 
     def forget(self) -> None:
@@ -249,7 +249,7 @@ class Reader:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        # The table's key may have changed since the chunk before: the statement that changed it comes in the stream.
+        # The table's key may have changed since the previous chunk; the statement that changed it is still to come.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:
@@ -285,7 +285,7 @@ class Reader:
 
     def _await_visible(self, marks: Any, read: Read) -> bool:
         """Waits until a SELECT sees all that the stream has ``read``. Returns False if it is not known when that will
-        be: then the rows must be requested again, at a later place of the stream."""
+        be: then the rows must be requested again, at a later point of the stream."""
         if speaks_mariadb(marks.connection):
             return self._visibility.await_all(marks, read.position, read.prepared)
         while not self._stopped.is_set():

@@ -8,7 +8,7 @@ also contain the topic's id, which shows whether the topic was deleted and creat
 A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for a
 request for keys, because a RENAME in the stream changes the names of tables that are to be copied, but not the names in
 waiting requests. After a crash all requests after the offset are processed again. That does no harm: the rows of a
-chunk are always the leader's rows at the chunk's place in the stream.
+chunk are always the leader's rows at the chunk's point of the stream.
 """
 
 import json

@@ -165,7 +165,7 @@ class Ahead:
         return frozenset(name for name, follower in self._followers.items() if follower.counts)
 
     def written(self, sequence: int, size: int) -> None:
-        """Adds a chunk of ``size`` bytes that is in the stream; ``sequence`` is the sequence of its last record."""
+        """Adds a chunk of ``size`` bytes that was written; ``sequence`` is the sequence of its last record."""
         self._size += size
         self._marks.append(_Mark(sequence, self._size))
         if len(self._marks) > 2 * _MOST_MARKS:
@@ -225,7 +225,7 @@ class Followers:
         self.waits_for: str | None = None
 
     def written(self, sequence: int, size: int) -> None:
-        """Adds a chunk of ``size`` bytes that is in the stream; ``sequence`` is the sequence of its last record."""
+        """Adds a chunk of ``size`` bytes that was written; ``sequence`` is the sequence of its last record."""
         with self._lock:
             self._ahead.written(sequence, size)
 

@@ -414,7 +414,7 @@ class Structure(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The statements that create the leader's objects, as of ``ts_us``, and the ``filters`` that hold from this place
+    """The statements that create the leader's objects, as of ``ts_us``, and the ``filters`` that hold from this point
     of the stream on.
 
     ``filters`` is None if they did not change.
@@ -426,7 +426,7 @@ class Beginning(NamedTuple):
 
 
 class CopyState(NamedTuple):
-    """The state of the table copies, from this place of the stream on.
+    """The state of the table copies, from this point of the stream on.
 
     ``entry`` is the state as the commit log's entries contain it. ``incomplete`` are the tables whose copy has not
     ended: the records of these tables are marked. ``filters`` hold from here on; None means that the former filters

@@ -62,7 +62,8 @@ class ColumnCode:
     """The generated code that reads and formats the value ``x`` of a column.
 
     ``packed`` is the value's struct format, empty if its width varies. Without a format, ``lines`` read the value and
-    advance ``p``; with a format, they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
+    advance ``p``; with a format, they convert the unpacked value. ``text`` is the format of the JSON
+    text for the operator ``%``, and ``values`` are the expressions that it formats.
     """
 
     packed: str

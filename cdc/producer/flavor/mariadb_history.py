@@ -1,4 +1,5 @@
-"""Finds the place in a MariaDB leader's binlog at which the stream goes on, and refuses a leader with another history.
+"""Finds the place in a MariaDB leader's binlog at which the stream continues, and refuses a leader with another
+history.
 
 ``BINLOG_GTID_POS`` returns the GTIDs before a position, and NULL if no event begins there or the position has more than
 32 bits. At the position of the commit log the same server has the same GTIDs. Another server, such as a promoted
@@ -6,8 +7,8 @@ replica, is asked for the events after the GTIDs of the commit log: a position w
 (``binlog.source``).
 
 Two servers may have logged transactions of several domains in different orders. So after a failover the leader may have
-GTIDs of some domains only behind the position: then, too, it is asked for the events after GTIDs, of which it leaves
-out those that were replicated.
+GTIDs of some domains only behind the position. Then, too, the leader is asked for the events after the GTIDs of the
+commit log, and sends only events that were not replicated.
 """
 
 from dataclasses import replace
@@ -72,7 +73,9 @@ def _at_position(leader: Leader, entry: Entry, gtids: str) -> Entry:
 
 
 def _without_domains(entry: Entry, domains: set[str]) -> Entry:
-    """The entry without domains that FLUSH BINARY LOGS DELETE_DOMAIN_ID has removed from the leader's binlog."""
+    """Removes from the entry's GTID set the ``domains`` that FLUSH BINARY LOGS DELETE_DOMAIN_ID has removed from the
+    leader's binlog.
+    """
     kept = [
         f"{source}:{low}-{high}"
         for source, intervals in GtidSet.parse(entry.gtid_set).intervals()

@@ -169,8 +169,8 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
-        # A commit sends waiting messages at once. With the default of 5 ms, batches of a large transaction are sent
-        # before they are full; this takes a tenth of the producer's CPU time.
+        # A commit sends waiting messages at once. With librdkafka's default of 5 ms, batches of a large transaction
+        # are sent before they are full; this takes a tenth of the producer's CPU time.
         settings = {"linger.ms": _LINGER_MS}
         # If the profile set another id, a second producer of the same topic and leader would not be fenced.
         required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}

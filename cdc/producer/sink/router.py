@@ -104,7 +104,7 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction are written; 0 if no transaction is open.
+        """The number of written records of the open transaction; 0 if no transaction is open.
 
         It is also 0 while the records that were committed before are left out: the entry from which the stream resumed
         counts them.

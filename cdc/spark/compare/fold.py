@@ -28,7 +28,7 @@ table may have already. A repair (``cdc-repair``) states the rows of some keys, 
 for a copy, records from before the repair still count.
 
 The other folds use only the last change of each row (``streams.row_places``). This fold sorts the changes of a row,
-since it compares each change with the change before.
+since it compares each change with the previous change.
 """
 
 from collections.abc import Sequence

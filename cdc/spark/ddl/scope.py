@@ -123,8 +123,8 @@ class LeftOut:
         return not self.filters.wants(name_on_leader(database), filtered_name(kind, name))
 
     def entries(self, tables: Iterable[Name], objects: Iterable[SchemaDrift]) -> list[Entry]:
-        """Returns one entry for each of the ``tables`` and ``objects`` that is left out. An entry matches exactly this
-        name, since wildcards in the name are escaped.
+        """Returns one entry for each of the ``tables`` and ``objects`` that is left out. Wildcards in its name are
+        escaped, so that the entry matches only this table or object.
         """
         rows = [Entry(NOT_REPLICATED, (ROWS,), _glob(*name), _WHY) for name in sorted(tables) if self.has(*name)]
         return rows + [

@@ -126,7 +126,7 @@ class _Table:
         self.retyped = False
 
     def compute_again(self, names: Collection[str]) -> None:
-        """Notes that the server computes the values of these columns again, from other columns that were changed."""
+        """Notes that the server recomputes the columns ``names``, because columns in their expressions were changed."""
         for name, origin in self.origins.items():
             if origin.name is not None and name.casefold() in names:
                 self.origins[name] = Origin(doubt="the server computes it of columns that were changed")
@@ -285,7 +285,8 @@ def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool)
     if old.name == new.name == "char":
         return "" if old.numbers <= new.numbers else doubt
     if old.name in ("varchar", *_TEXTS) and new.name in ("varchar", *_TEXTS):
-        # The number of bytes of a text may grow with the character set.
+        # In another character set, a text may need up to four times as many bytes. In strict mode the server refuses a
+        # text that becomes too long.
         return "" if _capacity(old) * (1 if old.charset == new.charset or strict else 4) <= _capacity(new) else doubt
     return doubt
 

@@ -104,7 +104,7 @@ class _Type:
             reader.require_mark(",")
 
     def attribute(self, reader: SqlReader) -> bool:
-        """Parses an attribute of the type, if the next words are an attribute; returns whether they are."""
+        """Parses an attribute of the type. Returns False if the next words are not such an attribute."""
         if reader.take("UNSIGNED") or reader.take("ZEROFILL"):
             self.unsigned = True
         elif reader.take("CHARACTER", "SET") or reader.take("CHARSET"):
@@ -146,7 +146,7 @@ class _Type:
 
 
 def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
-    """Parses an attribute of the column, if the next words are an attribute; returns whether they are."""
+    """Parses an attribute of the column. Returns False if the next words are not such an attribute."""
     if reader.take("NOT", "NULL"):
         column.nullable = False
     elif reader.take("NULL"):
@@ -178,7 +178,7 @@ def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
 
 
 def _ignored(reader: SqlReader) -> bool:
-    """Skips an attribute that changes no value, if the next words are such an attribute; returns whether they are."""
+    """Skips an attribute that changes no value. Returns False if the next words are not such an attribute."""
     if reader.take("COMMENT") or reader.take("ENGINE_ATTRIBUTE"):
         reader.mark("=")
         reader.at += 1

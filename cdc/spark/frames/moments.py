@@ -20,10 +20,10 @@ def sequence_at(source: Source, at: Moment) -> int:
     """Returns the last sequence of the newest transaction that was complete at ``at``; -1 if there is no such
     transaction.
 
-    A sequence inside a transaction stands for the end of the transaction before. A time is compared with the leader's
-    commit times: the result is the newest transaction, in the order of the stream, that did not commit later than this
-    time, even if an earlier transaction committed later. Raises UserError for a GTID that the stream does not contain,
-    a negative sequence, or a text that is neither a GTID nor a time.
+    If ``at`` is a sequence inside a transaction, the result is the end of the previous transaction. A time is compared
+    with the leader's commit times: the result is the newest transaction, in the order of the stream, that did not
+    commit later than this time, even if an earlier transaction committed later. Raises UserError for a GTID that the
+    stream does not contain, a negative sequence, or a text that is neither a GTID nor a time.
     """
     if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest

@@ -239,8 +239,8 @@ def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
 
 
 def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
-    """The key's columns by their names after an ALTER; None if the table has no key after the ALTER, or if its key is
-    unknown.
+    """Returns the names that the columns of ``key`` have after an ALTER; None if the table has no key after the ALTER,
+    or if its key is unknown.
     """
     new = {origin.name: name for name, origin in step.origins.items() if origin.name}
     if key is None or step.keys_changed or not all(name in new for name in key):
@@ -249,8 +249,8 @@ def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] |
 
 
 def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str, ...]]:
-    """Returns the columns that identify rows, for each version by their names in this version. They are the same
-    columns in all versions.
+    """Returns, for each version, the names of the columns that identify rows. The names may differ between versions;
+    the columns are the same.
 
     Raises UserError if the identifying columns differ between two successive versions that may both have rows.
     """

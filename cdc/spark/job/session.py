@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, in a large and in a small audit
-# For each task of a stage, the driver stores to which partitions the task wrote. With 200,000 partitions that is 30 kB
-# for each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
+# For each task of a stage, the driver stores which partitions the task wrote to. With 200,000 partitions this needs
+# 30 kB for each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
 _MOST_PARTITIONS = 20_000
 # Spark caches generated code, by default for fewer queries than one audit runs. Then each audit of a series would
 # generate and compile all code again, which takes a quarter of the audit's CPU time.

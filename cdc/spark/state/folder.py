@@ -12,7 +12,7 @@ POINTER, HISTORY, LOCK = "state.json", "history.jsonl", "lock"
 # Includes the parts of earlier formats, to recognize files that a crash of an earlier version of cdc left.
 _PARTS = frozenset({"rows", "open", "transit", "transactions", "records", "leader", "follower"})
 _GENERATION = re.compile("[1-9][0-9]*")  # a generation's folder
-_PARQUET = re.compile(r"part-.*|[._].*")  # matches, in a Parquet folder, data files and files that Spark ignores
+_PARQUET = re.compile(r"part-.*|[._].*")  # in a Parquet folder: data files and files that Spark ignores
 
 
 def require_state_folder(folder: Folder) -> None:

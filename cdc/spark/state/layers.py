@@ -1,7 +1,7 @@
 """Decides which stored rows of a state an audit has to load, and reads the newest version of each row.
 
 A state stores both sides' rows in **layers**: the first layer contains all rows, and each later layer contains the rows
-that were touched since the layer before. Rows are looked up by the hash of their identity, the sort key of the fold.
+that were touched since the previous layer. Rows are looked up by the hash of their identity, the sort key of the fold.
 The newest layer with a hash contains all rows with this hash, so the newest versions of two rows with the same hash are
 never in different layers. The files of a layer are sorted by the hash, each contains a range of hashes, and their pages
 are small. So a look-up reads few other rows.
@@ -65,9 +65,9 @@ def lines_read(before: Held, rows: int) -> int:
 
 
 def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
-    """Whether no statement altered, moved or dropped one of the tables ``held``, which have stored rows.
+    """Whether no statement altered, moved or dropped any of the tables ``held``, whose rows the state stores.
 
-    ``lives`` are all lineage segments since the state was saved. Other tables may have changed.
+    ``lives`` are the lineage segments of all tables since the state was saved (``ddl.lineage``).
     """
     names = (((each.database, each.table), each) for each in lives)
     return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)

@@ -29,7 +29,7 @@ from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["MARK", "Ledger", "Skip", "copies", "ledger", "marked", "marks", "skipped_records"]
 
-# The type of the column ``mark``, which a state keeps as ``leader_marked`` and ``follower_marked``.
+# The type of the column ``mark``, and of the columns ``leader_marked`` and ``follower_marked`` of a state's rows.
 MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"

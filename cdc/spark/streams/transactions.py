@@ -2,14 +2,14 @@
 
 The consumer commits its checkpoint row with the rows that it applies, and runs a leader's statement under a GTID whose
 sequence is in the consumer's ledger (``cdc.model.statement_gtid``). So the ``kind`` of each follower transaction can be
-determined, whatever its rows or its statement are:
+determined without comparing its rows or its statement with the leader's:
 
     applied       has a checkpoint row that the consumer moved, or the GTID of a statement: after this transaction
                   the follower is equal to the leader at sequence ``upto``
     moved         has a checkpoint row that another client moved: the row shows the follower's position, but the
                   transaction is a foreign write
-    bookkeeping   changes only the consumer's own database, as the consumer does without moving a checkpoint; or
-                  copies a table of the follower, for followers of its own
+    bookkeeping   contains only changes that the consumer makes in its own database without moving the checkpoint; or
+                  copies a table of the follower into the follower's topic, for the follower's own followers
     foreign       all others: writes that did not come through the consumer
 
 The consumer moves the checkpoint only forward. It writes into the checkpoint row the id of the leader's transaction

@@ -1,4 +1,4 @@
-"""Puts the values of a row before and after a change side by side, with the part that differs marked."""
+"""Prepares a row's values before and after a change for display side by side, with the differing part marked."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from cdc.spark.report.printable import Cut, cut, differing
 
 __all__ = ["ShownCell", "ShownRow", "Side", "shown_row"]
 
-_LONGEST = 2_000  # characters of a value that does not differ
+_LONGEST = 2_000  # the maximum number of characters that are shown of an unchanged value
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A column with both its values, None for an image that the change does not have."""
+    """A column with its values before and after the change; None if the change has no such image."""
 
     column: str
     before: Side | None
@@ -39,8 +39,8 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row with its columns. ``key`` is the text of its key after the change, ``key_before`` that before; None in a
-    table without a key. ``changed`` is the number of columns that differ.
+    """A row with its columns. ``key_before`` and ``key`` are the texts of its key before and after the change; None in
+    a table without a key. ``changed`` is the number of columns that differ.
     """
 
     number: int
@@ -51,7 +51,7 @@ class ShownRow:
 
 
 def shown_row(row: RowChange, record: Record) -> ShownRow:
-    """The row of ``record`` as it is shown."""
+    """Prepares a row of ``record`` for display."""
     images = (image or repeat(None) for image in record.rows[row.number])
     cells = tuple(
         _cell(_with_clock(cell, *values), is_key=cell.column in (record.key or ()))
@@ -61,13 +61,13 @@ def shown_row(row: RowChange, record: Record) -> ShownRow:
 
 
 def _with_clock(cell: Cell, before: Value, after: Value) -> Cell:
-    """The cell with times as dates, where the record has seconds since 1970."""
+    """Returns the cell with TIMESTAMP values, which records contain as seconds since 1970, as date and time."""
     return Cell(cell.column, _clock(cell.before, before), _clock(cell.after, after))
 
 
 def _clock(text: str | None, value: Value) -> str | None:
     if not isinstance(value, dict) or not (found := value.get("Timestamp")) or not found["unix_time"]:
-        return text  # the zero timestamp is no time
+        return text  # the zero timestamp stays as it is
     moment = datetime.fromtimestamp(found["unix_time"], UTC)
     fraction = f".{found['subsecond']:06d}" if found["subsecond"] else ""
     return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} UTC"

@@ -1,4 +1,4 @@
-"""Keeps the index of a stream's records up to date, in a thread that works only while somebody looks at records."""
+"""Keeps the index of a stream's records up to date, in a thread that reads only when a page of records is requested."""
 
 import threading
 import time
@@ -11,15 +11,15 @@ from cdc.errors import CdcError
 
 __all__ = ["FollowedIndex"]
 
-_SLICE_SECONDS = 2.0  # after so long the thread looks whether the program ends
-_AGAIN_SECONDS = 0.2
-_FRESH_SECONDS = 0.7  # an index that was read so recently is not read again for a page
+_SLICE_SECONDS = 2.0  # the interval at which the thread checks whether the program ends
+_AGAIN_SECONDS = 0.2  # the pause while another process adds the records
+_FRESH_SECONDS = 0.7  # a page does not wait for new records if the index was updated more recently than this
 
 
 class FollowedIndex:
-    """The index of the topics of ``kafka``, in a file in ``folder``. It is read first when somebody asks for it.
+    """The index of the topics of ``kafka``, in a file in ``folder``. It is filled when a page is first requested.
 
-    ``error`` is the reason why the newest reading failed, empty if it did not.
+    ``error`` is the reason why the newest update failed; it is empty if the update succeeded.
     """
 
     def __init__(self, kafka: Kafka, folder: Path) -> None:
@@ -28,15 +28,15 @@ class FollowedIndex:
         self.error = ""
         self._wanted = threading.Event()
         self._done = threading.Condition()
-        self._through = float("-inf")  # time.monotonic() at which the newest complete reading began
+        self._through = float("-inf")  # time.monotonic() at the beginning of the newest complete update
 
     def start(self, stop: threading.Event) -> None:
         """Starts the thread, which ends soon after ``stop`` is set."""
         threading.Thread(target=self._run, args=(stop,), name="index", daemon=True).start()
 
     def look(self, *, seconds: float) -> tuple[State, bool]:
-        """The state of the index, after waiting up to ``seconds`` for what is in the topics now, and whether that was
-        read: the brokers may be slow, or away.
+        """Waits up to ``seconds`` until the index contains all records that are in the topics now. Returns its state,
+        and whether it contains them; it does not if the brokers are slow or do not answer.
 
         Raises UserError if the index's file can't be used.
         """
@@ -55,7 +55,7 @@ class FollowedIndex:
             self._read(stop)
 
     def _read(self, stop: threading.Event) -> None:
-        """Reads until nothing is left that was in the topics at the beginning."""
+        """Updates the index until it contains all records that are in the topics now."""
         begun, error, before = time.monotonic(), "", None
         try:
             while not stop.is_set() and (left := self._index.refresh(stop=stop, seconds=_SLICE_SECONDS).behind):

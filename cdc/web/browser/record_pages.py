@@ -26,17 +26,17 @@ from cdc.web.browser.search import Search, record_address, records_address
 __all__ = ["Neighbours", "RecordPages", "row_places"]
 
 _ON_A_PAGE, _ROWS, _TABLES = 50, 20, 50
-_WAIT_SECONDS = 1.0  # a page waits so long for what is new in Kafka, and then shows what the index has
-_RAW_SHOWN = 100_000  # bytes of JSON in a page; all of it has its own address
+_WAIT_SECONDS = 1.0  # a page waits this long for new records, and then shows the records in the index
+_RAW_SHOWN = 100_000  # a larger record is not shown as JSON in its page; its JSON has an address of its own
 _GONE = ("CDC-BROWSE-NO-RECORD", "CDC-BROWSE-RECORD-GONE")
 
 Show = Callable[..., str]
-"""Renders a template by its name and values."""
+"""Renders the template with the given name and values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """A row with the addresses of its previous change, its next change and its history, None if there is none."""
+    """A row, and the addresses of its previous change, its next change and its history; None for a missing one."""
 
     row: ShownRow
     previous: str | None
@@ -45,7 +45,7 @@ class Neighbours:
 
 
 def row_places(record: Decoded, *, key: str, begin: int) -> Iterator[RowChange]:
-    """The rows of a page: those with ``key``, or if it is empty all from the row ``begin`` on."""
+    """Yields the rows of a page: the rows with ``key``, or, if it is empty, all rows from number ``begin`` on."""
     if not key:
         yield from record.rows(begin=begin, count=_ROWS)
         return
@@ -60,7 +60,7 @@ def row_places(record: Decoded, *, key: str, begin: int) -> Iterator[RowChange]:
 
 
 class RecordPages:
-    """The pages of the stream ``number``, from its index. ``show`` renders a template."""
+    """Serves the record pages of the stream ``number`` from its index. ``show`` renders a template."""
 
     def __init__(self, number: int, index: FollowedIndex, *, topic: str, show: Show) -> None:
         self._number = number
@@ -69,7 +69,7 @@ class RecordPages:
         self._show = partial(show, tab=f"records-{number}", number=number, topic=topic)
 
     def routes(self) -> list[Route]:
-        """The addresses of the pages."""
+        """Returns the routes of the pages."""
         begin = f"/streams/{self._number}"
         return [
             Route(f"{begin}/records", self._guarded(self._records)),
@@ -108,14 +108,14 @@ class RecordPages:
         return record_address(self._number, sequence, key=key)
 
     def _tables(self, request: Request) -> Response:
-        """The names of tables that contain a text, for the form's suggestions."""
+        """Answers with the tables whose names contain a text, as suggestions in the form."""
         try:
             return JSONResponse(self._index.queries.tables(request.query_params.get("text", ""), limit=_TABLES))
         except CdcError:
             return JSONResponse([])
 
     def _entry(self, request: Request) -> Entry:
-        """The entry of the record in the address. Raises UserError if there is none."""
+        """Returns the entry of the record in the address. Raises UserError if the index does not contain it."""
         sequence = request.path_params["sequence"]
         queries = self._index.queries
         found = queries.entry(sequence)
@@ -172,11 +172,11 @@ class RecordPages:
 
 
 def _glob(entry: Entry) -> str:
-    """A glob that matches only the table of ``entry``."""
+    """Writes a glob that matches only the table of ``entry``."""
     return named(escape(entry.database), escape(entry.table))
 
 
 def _context(record: Record) -> list[tuple[str, str]]:
-    """The session's settings under which a statement ran, as texts."""
+    """Lists the session variables with which the statement was executed, with their values as text."""
     given: dict[str, Any] = record.context or {}
     return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in given.items()]

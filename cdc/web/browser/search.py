@@ -1,4 +1,4 @@
-"""Reads what a reader searches for from a page's query, and writes it into the addresses of links. Pure."""
+"""Parses a search from the query of an address, and writes searches into the addresses of links. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,11 @@ _TEXTS = ("table", "key", "since", "upto", "gtid", "sequence")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The fields of the form as they were written, and ``cursor``, the sequence at which the page of results begins.
+    """The fields of the form as the user entered them, and ``cursor``, the sequence at which the page of results
+    begins.
 
-    ``oldest_first`` is the order of the results. ``sequence`` is one sequence, or a range: ``100-200``, ``100-``.
+    ``oldest_first`` is true if the oldest results come first. ``sequence`` is one sequence, or a range: ``100-200``,
+    ``100-``.
     """
 
     table: str = ""
@@ -36,7 +38,7 @@ class Search:
 
     @classmethod
     def parse(cls, query: Mapping[str, Sequence[str]]) -> Self:
-        """The search in a query, which maps each name to its values. Names and numbers that are none are ignored."""
+        """Parses a query, which maps each name to its values. Ignores unknown names and kinds, and invalid cursors."""
         texts = {name: query[name][-1].strip() for name in _TEXTS if query.get(name)}
         kinds = tuple(kind for kind in KINDS if kind in query.get("kind", ()))
         return cls(
@@ -47,7 +49,7 @@ class Search:
         )
 
     def filter(self) -> Filter:
-        """The filter of the index. Raises UserError for a field that can't be read."""
+        """Builds the filter for the index. Raises UserError for an invalid field."""
         first, last = self._sequences()
         return Filter(
             tables=(self.table,) if self.table else (),
@@ -73,7 +75,7 @@ class Search:
         return (first, last) if found["range"] else (first, first)
 
     def query(self, **changed: object) -> str:
-        """The query of this search with some values ``changed``, without empty values."""
+        """Writes the query of this search, with some values ``changed`` and without empty values."""
         values: dict[str, object] = {name: getattr(self, name) for name in _TEXTS}
         values |= {"kind": list(self.kinds), "order": "oldest" if self.oldest_first else "", "cursor": self.cursor}
         values |= changed
@@ -86,11 +88,11 @@ class Search:
 
 
 def records_address(number: int, **search: object) -> str:
-    """The address of the list of records of the stream ``number`` that the ``search`` finds."""
+    """Returns the address of the page that lists the results of ``search`` in the stream ``number``."""
     query = Search().query(**search)
     return f"/streams/{number}/records" + (f"?{query}" if query else "")
 
 
 def record_address(number: int, sequence: int, *, key: str | None = None) -> str:
-    """The address of a record, or of its rows with a ``key``."""
+    """Returns the address of a record, or of the rows with ``key`` in it."""
     return f"/streams/{number}/records/{sequence}" + (f"?key={quote(key, safe='')}" if key is not None else "")

@@ -23,7 +23,7 @@ _TEXT_CONTROLS = frozenset(range(0x20)) - frozenset(b"\t\n\r")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The brokers at an address, librdkafka's properties for them, and what is known of their topics by name."""
+    """A Kafka cluster: its ``servers``, librdkafka's properties, and descriptions of ``known`` topics, by name."""
 
     servers: str
     properties: Mapping[str, Any]
@@ -32,8 +32,8 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message with its key, headers and value as texts. ``form`` is the form of the value, one of FORMS but "auto";
-    ``cut`` is the number of bytes that are left out.
+    """A message with its key, headers and value as texts. ``form`` is the form in which the value is shown, one of
+    FORMS except "auto"; ``cut`` is the number of bytes that are not shown.
     """
 
     message: Shown
@@ -45,10 +45,10 @@ class ShownMessage:
 
 
 def shown_message(message: Shown, *, form: str, in_list: bool = False) -> ShownMessage:
-    """The message in one of FORMS: "auto" is JSON if the value is that, else text, or hex for bytes that are no text.
+    """Shows a message in one of FORMS. "auto" shows JSON as JSON, other text as text, and other bytes as hex.
 
-    A value of which only the beginning is there, or that is no JSON, is not shown as JSON. In a list, JSON that was
-    not asked for is not indented, which would need many lines.
+    A value that is shortened or is not JSON is never shown as JSON. In a list, the form "auto" does not indent JSON,
+    since indented JSON needs many lines.
     """
     value = message.value
     cut = message.size - len(value or b"")
@@ -67,7 +67,7 @@ def _is_text(value: bytes | None, *, is_cut: bool) -> bool:
     if value is None:
         return True
     try:
-        # The last character of a value that was cut may not be whole.
+        # The last character of a shortened value may be incomplete.
         value.decode("utf-8", "strict") if not is_cut else value[:-4].decode("utf-8", "strict")
     except UnicodeDecodeError:
         return False
@@ -81,14 +81,14 @@ def _short(content: bytes | None) -> str:
 
 
 class TopicPages:
-    """The pages of all ``clusters``. ``show`` renders a template."""
+    """Serves the topic pages of all ``clusters``. ``show`` renders a template."""
 
     def __init__(self, clusters: list[Cluster], *, show: Callable[..., str]) -> None:
         self._clusters = clusters
         self._show = partial(show, tab="topics")
 
     def routes(self) -> list[Route]:
-        """The addresses of the pages."""
+        """Returns the routes of the pages."""
         return [
             Route("/topics", self._topics),
             Route("/clusters/{cluster:number}/topics/{topic}", self._messages),

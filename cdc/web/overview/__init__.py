@@ -1,1 +1,1 @@
-"""Turns the answers of servers, brokers and programs into the first page: stages, plots, and sentences."""
+"""Builds the first page from the answers of servers, brokers and programs: stages, plots, and sentences."""

@@ -13,14 +13,15 @@ __all__ = ["ProfileAnswers", "Sample", "StreamAnswers", "server_name"]
 
 
 def server_name(profile: Profile) -> str:
-    """The server in ``[database]`` as host and port, which is also how a follower's consumer names it in Kafka."""
+    """Returns host and port of the server in ``[database]``. A follower's consumer uses the same name in Kafka."""
     return f"{profile.database.ip_or_host}:{profile.database.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Where a stream was at a time (``at``, seconds since 1970): the number of records ``written`` to Kafka, the
-    sequences ``applied`` and the delays (``late``, in seconds) by follower. Unknown figures are None, or missing.
+    """The progress of a stream at the time ``at`` (seconds since 1970): the number of records ``written`` to Kafka, and
+    for each follower the sequence ``applied`` and the delay (``late``, in seconds). Unknown figures are None or
+    missing.
     """
 
     at: float
@@ -31,9 +32,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ProfileAnswers:
-    """The answers of the server in a profile, and of its program, None if its metrics are not served.
+    """The answers of a profile's server and of its program; the latter is None if the program serves no metrics.
 
-    ``file`` is the profile's file, ``guess`` the role to assume while the servers do not show it.
+    ``file`` is the profile's file; ``guess`` is the assumed role as long as the server's role is unknown.
     """
 
     file: str
@@ -44,7 +45,7 @@ class ProfileAnswers:
 
     @property
     def role(self) -> str:
-        """LEADER or FOLLOWER."""
+        """The role of the server, LEADER or FOLLOWER."""
         return (self.server.value.role if self.server.value else "") or self.guess
 
     @property
@@ -66,7 +67,7 @@ class StreamAnswers:
 
     @property
     def leader(self) -> ProfileAnswers | None:
-        """The profile of the leader, None if no profile is the leader's."""
+        """The profile of the leader; None if no profile is known to be the leader's."""
         return next((each for each in self.profiles if each.role == LEADER), None)
 
     @property
@@ -76,5 +77,5 @@ class StreamAnswers:
 
     @property
     def stream(self) -> StreamAnswer:
-        """Kafka's newest answer, an empty one before the first."""
+        """Kafka's newest answer; empty before the first answer."""
         return self.kafka.value or StreamAnswer()

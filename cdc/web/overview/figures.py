@@ -1,4 +1,4 @@
-"""Writes numbers, durations, sizes and times as people read them. Pure."""
+"""Formats numbers, durations, sizes and times for display; an unknown value is a dash. Pure."""
 
 from datetime import UTC, datetime
 
@@ -9,19 +9,19 @@ _THOUSAND = 1000
 
 
 def count(value: float | None) -> str:
-    """A whole number with separators; a dash if it is not known."""
+    """Formats a whole number with separators."""
     return "–" if value is None else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """Records a second."""
+    """Formats a rate in records per second."""
     if value is None:
         return "–"
     return f"{value:,.1f}/s" if 0 < value < 10 else f"{value:,.0f}/s"
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in one or two units."""
+    """Formats a duration in one or two units."""
     if seconds is None:
         return "–"
     if seconds < 10:
@@ -35,7 +35,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """A number of bytes."""
+    """Formats a number of bytes."""
     if value is None:
         return "–"
     for unit in _UNITS[:-1]:
@@ -46,15 +46,15 @@ def size(value: float | None) -> str:
 
 
 def moment(seconds: float | None) -> str:
-    """A time in seconds since 1970, in UTC."""
+    """Formats a time, given in seconds since 1970, in UTC."""
     return "–" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(seconds: float) -> str:
-    """A time in seconds since 1970, in UTC, with milliseconds."""
+    """Formats a time, given in seconds since 1970, in UTC with milliseconds."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
 
 
 def of_rows(done: int, estimated: float | None) -> str:
-    """The progress of a copy, in rows."""
+    """Formats the progress of a copy, in rows."""
     return f"{done:,} of about {estimated:,.0f} rows" if estimated else f"{done:,} rows"

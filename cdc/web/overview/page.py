@@ -1,4 +1,4 @@
-"""Makes the view of the first page of a stream: servers, the programs between them, copies, and followers."""
+"""Builds the first page of a stream: servers, the programs between them, copies, and followers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _COPIES_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure with its label; ``long`` is a text that may be cut off where there is no room."""
+    """A labeled figure. ``long`` is true if its text may be cut off when there is too little space."""
 
     label: str
     text: str
@@ -33,9 +33,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A server or program on the path. ``state`` is OK, WAITS, BAD or UNKNOWN, ``says`` names it for people.
+    """A server or program on the path. ``state`` is OK, WAITS, BAD or UNKNOWN; ``says`` is its text.
 
-    ``flows`` is whether records pass it just now.
+    ``flows`` is true if records pass this server or program at the moment.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A table that is copied or waits for that; ``share`` of it is done, from 0 to 100, None if that is not known."""
+    """A table that is being copied, or waits to be copied; ``share`` is the copied percentage, None if unknown."""
 
     table: str
     says: str
@@ -65,7 +65,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A follower's tables: what it has executed, resolved, skipped, and what exists on the leader only."""
+    """A follower's ``status``, and the number of its conflicts."""
 
     name: str
     status: Status
@@ -74,7 +74,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class StreamPage:
-    """The first page of a stream. ``more_copies`` is the number of tables that wait, too, and are not listed."""
+    """The first page of a stream. ``more_copies`` is the number of further waiting tables, not in ``copies``."""
 
     number: int
     resource: str
@@ -92,7 +92,7 @@ class StreamPage:
 
 
 def stream_page(stream: StreamAnswers, *, number: int, now: float) -> StreamPage:
-    """The page of the stream with this ``number``, which its links contain."""
+    """Builds the page of a stream. Links to the stream's other pages contain its ``number``."""
     copies = _copies(stream)
     return StreamPage(
         number=number,
@@ -152,20 +152,20 @@ def _producer(stream: StreamAnswers, now: float) -> Stage:
 
 
 def _behind(stream: StreamAnswers) -> float | None:
-    """The most seconds that a change has been waiting on the leader; None if that is not known."""
+    """Returns an upper bound for the time, in seconds, that a change has waited on the leader; None if unknown."""
     known = _figures(stream.leader).get("cdc_producer_behind_seconds")
     return 0.0 if known is None and _unread(stream) == 0 else known
 
 
 def _unread(stream: StreamAnswers) -> int | None:
-    """The bytes of the leader's binlog after the newest commit to Kafka."""
+    """Returns the number of bytes in the leader's binlog after the newest commit to Kafka; None if unknown."""
     leader, entry = stream.leader, stream.stream.entry
     answer = leader.server.value if leader else None
     return bytes_between(entry.position, answer.end, answer.logs) if entry and answer and answer.end else None
 
 
 def _program_state(profile: ProfileAnswers | None, otherwise: tuple[str, str], *, waiting: str) -> tuple[str, str]:
-    """The state that a program's own endpoint shows, or that is known ``otherwise``."""
+    """Returns the state according to the program's own endpoint; ``otherwise`` if the endpoint shows no problem."""
     if profile is None or profile.program is None:
         return otherwise
     if profile.program.error:
@@ -238,7 +238,7 @@ def _follower(stream: StreamAnswers, follower: ProfileAnswers) -> Stage:
 
 
 def _without_profile(stream: StreamAnswers, name: str) -> Branch:
-    """A follower that only its consumer group in Kafka shows."""
+    """Builds the branch of a follower that is known only from its consumer group in Kafka."""
     speed = applying_rate(stream.samples, name)
     facts = (Fact("Rate", rate(speed)), Fact("Behind", "–"), Fact("Waiting", count(_left(stream, name))))
     consumer = Stage("cdc-consumer", "", UNKNOWN, "not known", facts, flows=bool(speed))

@@ -1,5 +1,5 @@
-"""Computes the lines of the last hour's plots, for an SVG without text: the texts beside it are HTML, which a narrow
-screen does not shrink.
+"""Computes the lines of the plots of the last hour. The SVG of a plot contains no text: its texts are HTML, so that
+they stay readable on a narrow screen.
 """
 
 import math
@@ -14,7 +14,7 @@ from cdc.web.overview.figures import count, duration, rate
 __all__ = ["HEIGHT", "HOUR", "WIDTH", "Plot", "Series", "plots"]
 
 WIDTH, HEIGHT = 600, 120
-HOUR = 3600.0  # seconds that a plot shows
+HOUR = 3600.0  # the number of seconds that a plot covers
 _BUCKETS = 180
 _STEPS = (1, 2, 5, 10)
 
@@ -23,7 +23,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line: its ``name``, its newest value as text, and its ``paths``, SVG path data of each part without a gap."""
+    """A line. ``newest`` is its newest value as text, ``paths`` are the SVG path data of its parts without gaps."""
 
     name: str
     newest: str
@@ -32,7 +32,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Some lines over the last hour. ``top`` is the value at the upper edge, as text."""
+    """A plot of several lines over the last hour. ``top`` is the value at the upper edge, as text."""
 
     title: str
     top: str
@@ -40,7 +40,7 @@ class Plot:
 
 
 def plots(samples: Sequence[Sample], *, now: float) -> list[Plot]:
-    """The plots of a stream: throughput, waiting records, and seconds of delay."""
+    """Computes the plots of a stream: throughput, waiting records, and delay in seconds."""
     names = list(dict.fromkeys(name for each in samples for name in each.applied))
     rates = {"into Kafka": _rates(samples, lambda each: each.written)}
     rates |= {f"onto {name}": _rates(samples, partial(_applied, name)) for name in names}
@@ -73,7 +73,9 @@ def _waiting(samples: Sequence[Sample], name: str) -> list[Point]:
 def _plot(
     title: str, lines: dict[str, list[Point]], *, now: float, text: Callable[[float | None], str], most: bool
 ) -> Plot:
-    """``most``: where several points share a place of the plot, the largest is drawn instead of their mean."""
+    """Computes a plot. If several points fall into one bucket, it shows their maximum if ``most`` is true, else their
+    mean.
+    """
     drawn = {name: _thinned(points, now=now, most=most) for name, points in lines.items()}
     top = _top(value for points in drawn.values() for _, value in points)
     series = (
@@ -84,7 +86,7 @@ def _plot(
 
 
 def _thinned(points: Sequence[Point], *, now: float, most: bool) -> list[Point]:
-    """One point at most for each bucket of the hour; a point's first part is the number of its bucket."""
+    """Computes at most one point for each bucket of the hour. A point consists of the bucket's number and the value."""
     buckets: dict[int, list[float]] = {}
     for at, value in points:
         place = math.floor((at - now + HOUR) / HOUR * _BUCKETS)
@@ -94,7 +96,7 @@ def _thinned(points: Sequence[Point], *, now: float, most: bool) -> list[Point]:
 
 
 def _top(values: Iterable[float]) -> float:
-    """The round number at the upper edge: 1, 2 or 5 times a power of ten."""
+    """Chooses the value at the upper edge: 1, 2 or 5 times a power of ten."""
     largest = max(values, default=0.0)
     if largest <= 1:
         return 1.0
@@ -103,7 +105,7 @@ def _top(values: Iterable[float]) -> float:
 
 
 def _paths(points: Sequence[Point], top: float) -> Iterable[str]:
-    """A path for each run of points between which at most one bucket is empty."""
+    """Yields a path for each run of points that has gaps of at most one empty bucket."""
     run: list[Point] = []
     for point in points:
         if run and point[0] - run[-1][0] > 2:
@@ -117,5 +119,5 @@ def _paths(points: Sequence[Point], top: float) -> Iterable[str]:
 def _path(run: Sequence[Point], top: float) -> str:
     places = [(x / _BUCKETS * WIDTH, HEIGHT - min(value / top, 1) * (HEIGHT - 4) - 2) for x, value in run]
     if len(places) == 1:
-        places.append((places[0][0] + 1, places[0][1]))  # a single point would not be drawn
+        places.append((places[0][0] + 1, places[0][1]))  # browsers do not draw a path of a single point
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)

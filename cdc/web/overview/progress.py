@@ -1,4 +1,4 @@
-"""Computes how far a stream is: what is left on the way to Kafka and to each follower, and the present rates."""
+"""Computes the progress of a stream: the backlog before Kafka and before each follower, and the present rates."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,11 +8,11 @@ from cdc.web.overview.answers import ProfileAnswers, Sample, StreamAnswers
 
 __all__ = ["applied_sequence", "applying_rate", "bytes_between", "sample", "seconds_late", "writing_rate"]
 
-_RATE_SECONDS = 12.0  # seconds over which a present rate is measured
+_RATE_SECONDS = 12.0  # a rate is the mean over this time
 
 
 def bytes_between(begin: Position, end: Position, logs: Sequence[tuple[str, int]]) -> int | None:
-    """The bytes of a binlog from ``begin`` to ``end``; None if a file is not among ``logs`` (names and sizes)."""
+    """Returns the bytes of a binlog from ``begin`` to ``end``; None if a file is not in ``logs`` (names and sizes)."""
     if begin.file == end.file:
         return max(0, end.offset - begin.offset)
     names = [name for name, _ in logs]
@@ -23,7 +23,7 @@ def bytes_between(begin: Position, end: Position, logs: Sequence[tuple[str, int]
 
 
 def applied_sequence(stream: StreamAnswers, name: str) -> int | None:
-    """The newest sequence that the follower ``name`` has applied, by its checkpoint or its group in Kafka."""
+    """Returns the last sequence that the follower ``name`` has applied, from its checkpoint or its group in Kafka."""
     noted = stream.stream.places.get(name)
     for each in stream.followers:
         if each.name == name and each.server.value and each.server.value.status and each.server.value.status.applied:
@@ -32,7 +32,9 @@ def applied_sequence(stream: StreamAnswers, name: str) -> int | None:
 
 
 def seconds_late(stream: StreamAnswers, follower: ProfileAnswers) -> float | None:
-    """The most seconds that a record in Kafka has been waiting for the follower; None if that is not known."""
+    """Returns an upper bound for the time, in seconds, that a record in Kafka has waited for the follower; None if
+    unknown.
+    """
     if follower.program and follower.program.value and not follower.program.error:
         known = follower.program.value.figures.get("cdc_consumer_behind_seconds")
         if known is not None:
@@ -44,7 +46,7 @@ def seconds_late(stream: StreamAnswers, follower: ProfileAnswers) -> float | Non
 
 
 def sample(stream: StreamAnswers, *, now: float) -> Sample:
-    """Where the stream is now. Figures of a source that does not answer any more are left out."""
+    """Returns the present progress. Figures of a source that no longer answers are left out."""
     entry = None if stream.kafka.error else stream.stream.entry
     names = {each.name for each in stream.followers} | set(stream.stream.places)
     applied = {name: applied_sequence(stream, name) for name in names}
@@ -58,12 +60,12 @@ def sample(stream: StreamAnswers, *, now: float) -> Sample:
 
 
 def writing_rate(samples: Sequence[Sample]) -> float | None:
-    """Records that were written to Kafka a second, over the newest seconds."""
+    """Returns the present rate of writing to Kafka, in records per second; None if unknown."""
     return _rate(samples, lambda each: each.written)
 
 
 def applying_rate(samples: Sequence[Sample], name: str) -> float | None:
-    """Records that the follower ``name`` has applied a second, over the newest seconds."""
+    """Returns the present rate at which the follower ``name`` applies records, per second; None if unknown."""
     return _rate(samples, lambda each: each.applied.get(name))
 
 

@@ -1,4 +1,4 @@
-"""Says in sentences what of a stream waits for what, and why; the most important sentence first."""
+"""Writes sentences that describe which parts of a stream wait, for what and why; the most important sentence first."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,19 +13,19 @@ __all__ = ["BAD", "GOOD", "INFO", "WAITS", "Sentence", "sentences"]
 
 BAD, WAITS, INFO, GOOD = "bad", "waits", "info", "good"
 _ORDER = (BAD, WAITS, INFO, GOOD)
-_SIGNS = 3  # missed signs of life of a producer after which it counts as gone
-_NAMED = 5  # tables in one sentence
+_SIGNS = 3  # a producer counts as gone after this number of missed signs of life
+_NAMED = 5  # the maximum number of tables in one sentence
 
 
 class Sentence(NamedTuple):
-    """A sentence, and its ``level``: BAD (somebody must act), WAITS (it goes on by itself), INFO or GOOD."""
+    """A sentence, and its ``level``: BAD (an operator must act), WAITS (the wait ends by itself), INFO or GOOD."""
 
     level: str
     text: str
 
 
 def sentences(stream: StreamAnswers, *, now: float) -> list[Sentence]:
-    """The sentences about a stream."""
+    """Writes the sentences about a stream."""
     found = [*_kafka(stream, now), *_leader(stream), *_producer(stream, now), *_copies(stream)]
     for follower in stream.followers:
         found += _follower(stream, follower)
@@ -72,7 +72,7 @@ def _producer(stream: StreamAnswers, now: float) -> Iterator[Sentence]:
 
 
 def _program(profile: ProfileAnswers | None, name: str, *, waiting: str) -> Iterator[Sentence]:
-    """The failing checks of a program; ``waiting`` is its metric that is 1 while it waits for a server."""
+    """Describes a program's failing checks; ``waiting`` is its metric that is 1 while it waits for a server."""
     if profile is None or profile.program is None:
         return
     if profile.program.error:
@@ -120,7 +120,7 @@ def _follower(stream: StreamAnswers, follower: ProfileAnswers) -> Iterator[Sente
 
 
 def _consumer(stream: StreamAnswers, follower: ProfileAnswers, status: Status) -> Iterator[Sentence]:
-    """How the consumer gets on with what waits in Kafka."""
+    """Describes whether the consumer runs, and how many records wait for it in Kafka."""
     entry, sequence = stream.stream.entry, applied_sequence(stream, follower.name)
     left = max(0, entry.next_sequence - 1 - (-1 if sequence is None else sequence)) if entry else 0
     name = f"Follower {follower.name}"
@@ -144,7 +144,7 @@ def _consumer(stream: StreamAnswers, follower: ProfileAnswers, status: Status) -
 
 
 def _nothing(stream: StreamAnswers) -> Iterator[Sentence]:
-    """The good news, as far as it is known."""
+    """Writes a sentence if no record waits."""
     entry = stream.stream.entry
     if entry is None:
         return

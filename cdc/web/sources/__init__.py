@@ -1,1 +1,1 @@
-"""Asks servers, brokers and programs for what the page shows, each from a thread of its own."""
+"""Queries servers, brokers and programs for the page, each in its own thread."""

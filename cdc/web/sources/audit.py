@@ -13,7 +13,7 @@ __all__ = ["AuditAnswer", "AuditSource", "parsed_report"]
 
 @dataclass(frozen=True, slots=True)
 class AuditAnswer:
-    """The main figures of report.json, under the names that it gives them; ``page`` is whether report.html is there."""
+    """The main figures of report.json, with their names there; ``page`` is true if report.html exists."""
 
     verdict: str
     audited_at: str
@@ -30,7 +30,9 @@ class AuditAnswer:
 
 
 def parsed_report(body: dict[str, Any], *, page: bool) -> AuditAnswer:
-    """The main figures of a report. Raises LookupError, ValueError, TypeError or AttributeError for anything else."""
+    """Extracts the main figures of a report. For JSON that is no report, raises LookupError, ValueError, TypeError or
+    AttributeError.
+    """
     return AuditAnswer(
         verdict=str(body["verdict"]),
         audited_at=str(body["audited_at"]),
@@ -48,7 +50,7 @@ def parsed_report(body: dict[str, Any], *, page: bool) -> AuditAnswer:
 
 
 class AuditSource:
-    """The report in ``folder``, which is read again only when it has changed."""
+    """Reads the report in ``folder``; reads it again only if it has changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Asks a program of ours for its metrics and health, over HTTP (``[metrics]`` in its profile)."""
+"""Queries a program of cdc for its metrics and health, over HTTP (``[metrics]`` in its profile)."""
 
 import json
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from cdc.web.sources.polled import NoAnswer
 
 __all__ = ["EndpointAnswer", "EndpointSource", "address", "figures"]
 
-_ANSWER_SECONDS = 10.0  # a health check waits for servers that are away
+_ANSWER_SECONDS = 10.0  # the program's health checks may wait for servers that do not answer
 _MOST_BYTES = 4_000_000
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """A program's ``figures`` by their names in Prometheus, and of each health check that fails its name and text.
+    """A program's ``figures`` by name in Prometheus, and the name and text of each ``failing`` health check.
 
-    ``table`` is the table that is copied now, empty if there is none.
+    ``table`` is the table that is being copied; it is empty if there is none.
     """
 
     figures: dict[str, float]
@@ -29,7 +29,7 @@ class EndpointAnswer:
 
 
 def address(profile: Profile) -> ServerAddress | None:
-    """The address of the program of ``profile``; None if its metrics are not served."""
+    """Returns the address of the profile's program; None if the program serves no metrics."""
     if profile.web.metrics:
         return ServerAddress.parse(profile.web.metrics, key="web.metrics")
     metrics = profile.metrics
@@ -37,7 +37,7 @@ def address(profile: Profile) -> ServerAddress | None:
 
 
 def figures(text: str) -> tuple[dict[str, float], str]:
-    """The values in ``/metrics``, by name, and the table in the label of those about a copy."""
+    """Parses ``/metrics``: returns the values by name, and the table in the labels of the metrics of a copy."""
     found: dict[str, float] = {}
     table = ""
     for family in text_string_to_metric_families(text):
@@ -49,13 +49,13 @@ def figures(text: str) -> tuple[dict[str, float], str]:
 
 
 class EndpointSource:
-    """The program that listens at ``place``."""
+    """Queries the program that listens at the address ``place``."""
 
     def __init__(self, place: ServerAddress) -> None:
         self._place = place
 
     def __call__(self) -> EndpointAnswer:
-        """Asks the program. Raises NoAnswer."""
+        """Queries the program. Raises NoAnswer."""
         try:
             values, table = figures(self._get("/metrics").decode("utf-8", "replace"))
             body = json.loads(self._get("/healthz"))

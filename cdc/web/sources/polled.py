@@ -1,4 +1,4 @@
-"""Asks one source again and again from a daemon thread, and keeps its newest answer."""
+"""Queries a source repeatedly in a daemon thread, and keeps its newest answer."""
 
 import logging
 import threading
@@ -14,21 +14,21 @@ from cdc.service.logs import event
 __all__ = ["Answer", "NoAnswer", "Polled", "Watchers"]
 
 _log = partial(event, logging.getLogger("cdc.web"))
-_UNWATCHED_SECONDS = 10.0  # the pause while no browser shows the page: the plots go on
-_SHARE = 10  # the pause is at least this multiple of the time that an answer took, so that nothing is kept busy
+_UNWATCHED_SECONDS = 10.0  # the pause while no browser shows the page; the plots are still updated
+_SHARE = 10  # the pause is at least this multiple of the time of the query, so that slow sources are not kept busy
 
 T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """A source does not answer, for the reason in its text."""
+    """A source does not answer; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """The newest ``value`` that a source has given, None before the first one, and the time of it (``time.time()``).
+    """The newest answer of a source: the ``value``, None before the first answer, and its time (``time.time()``).
 
-    ``error`` is the reason why the newest request failed, empty if it was answered.
+    ``error`` is the reason why the newest query failed; it is empty if the query succeeded.
     """
 
     value: T | None = None
@@ -37,7 +37,7 @@ class Answer(Generic[T]):
 
 
 class Watchers:
-    """Counts the browsers that show the page now."""
+    """Counts the browsers that show the page at the moment."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -53,7 +53,7 @@ class Watchers:
             self._count -= 1
 
     def pause(self, seconds: float, *, stop: threading.Event) -> None:
-        """Waits for ``seconds`` if a browser shows the page, else for longer, until one does or ``stop`` is set."""
+        """Waits for ``seconds`` while a browser shows the page, otherwise longer; returns early if ``stop`` is set."""
         begun = time.monotonic()
         with self._changed:
             while not stop.is_set():
@@ -65,7 +65,9 @@ class Watchers:
 
 
 class Polled(Generic[T]):
-    """Calls ``ask`` every ``seconds`` after ``start``. Errors become texts: the page shows which server is away."""
+    """Calls ``ask`` every ``seconds`` after ``start``. Errors become texts, since the page shows which server does not
+    answer.
+    """
 
     def __init__(self, name: str, ask: Callable[[], T], *, seconds: float) -> None:
         self.name = name
@@ -83,7 +85,7 @@ class Polled(Generic[T]):
             watchers.pause(max(self._seconds, _SHARE * took), stop=stop)
 
     def look(self) -> float:
-        """Asks once; returns for how long the answer has been waited, in seconds."""
+        """Queries the source once; returns how long the query took, in seconds."""
         begun = time.monotonic()
         before = self.answer
         try:

@@ -1,4 +1,4 @@
-"""Asks the MySQL server of a profile: as a leader for the end of its binlog, as a follower for what was applied."""
+"""Queries the server of a profile: a leader for the end of its binlog, a follower for its progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +20,11 @@ LEADER, FOLLOWER = "leader", "follower"
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The server's identity, the ``end`` of its binlog with the sizes of its files (None and empty without a binlog, or
-    without the right to ask for it), and its ``status`` as a follower, None for a leader.
+    """The answer of a server. ``end`` is the end of its binlog, ``logs`` are the names and sizes of its files; they are
+    None and empty if the server has no binlog, or if the user may not query it. ``status`` is the status of a follower,
+    None for a leader.
 
-    ``role`` is LEADER or FOLLOWER, empty while nothing on the servers shows it.
+    ``role`` is LEADER or FOLLOWER; it is empty as long as it is unknown.
     """
 
     version: str
@@ -35,8 +36,8 @@ class ServerAnswer:
 
 
 class ServerSource:
-    """The server in ``[database]`` of ``profile``. ``leader_uuid`` returns the id of the leader according to the commit
-    log, empty if it is not known.
+    """Queries the server in ``[database]`` of ``profile``. ``leader_uuid()`` returns the leader's id according to the
+    commit log; it is empty if unknown.
     """
 
     def __init__(self, profile: Profile, *, leader_uuid: Callable[[], str]) -> None:
@@ -44,7 +45,7 @@ class ServerSource:
         self._leader_uuid = leader_uuid
 
     def __call__(self) -> ServerAnswer:
-        """Asks the server. Raises UserError or Disconnected if it does not answer."""
+        """Queries the server. Raises UserError or Disconnected if it does not answer."""
         database = self._profile.database
         with connected_cursor(database.settings(), str(database)) as cursor:
             version, uuid = _identity(cursor)
@@ -52,13 +53,13 @@ class ServerSource:
         if uuid and uuid == self._leader_uuid():
             return ServerAnswer(version, uuid, end, logs, LEADER)
         if is_mariadb(version):
-            return ServerAnswer(version, uuid, end, logs, LEADER)  # followers are MySQL
+            return ServerAnswer(version, uuid, end, logs, LEADER)  # followers are always MySQL
         status = self._status()
         known = status is not None and (status.applied is not None or status.consumer is not None)
         return ServerAnswer(version, uuid, end, logs, FOLLOWER if known else "", status)
 
     def _status(self) -> Status | None:
-        """The status as a follower; None if the user of a leader may not ask for it."""
+        """Queries the follower's status; None if the server may be the leader and the query fails."""
         profile = self._profile
         try:
             return read_status(profile.database, resource=profile.mysql_resource_name, schema=profile.consumer.schema)
@@ -71,7 +72,7 @@ class ServerSource:
 def _identity(cursor: Any) -> tuple[str, str]:
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'server_uuid', 'server_id')")
     found = dict(cursor.fetchall())
-    # MariaDB has no UUID; the producer names it by its id.
+    # MariaDB has no UUID, so the producer uses its server_id.
     return str(found["version"]), str(found.get("server_uuid") or f"MariaDB server_id {found['server_id']}")
 
 
@@ -81,4 +82,4 @@ def _binlog(cursor: Any) -> tuple[Position | None, tuple[tuple[str, int], ...]]:
         cursor.execute("SHOW BINARY LOGS")
         return end, tuple((str(row[0]), int(row[1])) for row in cursor.fetchall())
     except (pymysql.ProgrammingError, pymysql.OperationalError, IndexError):
-        return None, ()  # no binlog, or no right to ask for it
+        return None, ()  # there is no binlog, or the user may not query it

@@ -1,4 +1,4 @@
-"""Reads from Kafka how far a stream is: the newest entry of the commit log, requested copies, followers' progress."""
+"""Reads the progress of a stream from Kafka: the newest entry of the commit log, requested copies, and followers."""
 
 import time
 from dataclasses import dataclass, field
@@ -24,10 +24,11 @@ _PLACES_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswer:
-    """What Kafka has of a stream. ``entry`` is the newest entry of the commit log, None before the first one, and
-    ``written_at`` the time at which the producer wrote it; ``producer`` is the process and host that wrote it.
+    """The progress of a stream according to Kafka. ``entry`` is the newest entry of the commit log, None before the
+    first entry. ``written_at`` is the time at which the producer wrote it; ``producer`` is the process and host that
+    wrote it.
 
-    ``places`` maps each follower, by its address, to the sequence that it has applied, None if that is not known.
+    ``places`` maps the address of each known follower to the last sequence that it has applied.
     """
 
     entry: Entry | None = None
@@ -39,7 +40,7 @@ class StreamAnswer:
 
 
 class StreamSource:
-    """The stream of ``profile``, in the topics of its ``[kafka]``. Only one thread may use the object."""
+    """Queries the stream in the topics of the profile's ``[kafka]``. Only one thread may use this object."""
 
     def __init__(self, profile: Profile) -> None:
         self._kafka = profile.kafka
@@ -50,7 +51,7 @@ class StreamSource:
         self._known: dict[str, int] = {}
 
     def __call__(self) -> StreamAnswer:
-        """Asks the brokers. Raises NoAnswer, UserError or Disconnected if they do not answer."""
+        """Queries the brokers. Raises NoAnswer, UserError or Disconnected if they do not answer."""
         commits = self._kafka.topics().commits
         if not (check := self._brokers.check([])).ok:
             raise NoAnswer(f"Kafka at {self._kafka.bootstrap_servers}: {check.says}")
@@ -70,7 +71,7 @@ class StreamSource:
     def _newest(self, commits: str) -> tuple[Entry | None, float | None]:
         for message in backwards(self._properties, (commits, 0)):
             if not message.value():
-                continue  # a message without content, written to end a hanging transaction
+                continue  # a message without content was only written to end a hanging transaction
             kind, written_ms = message.timestamp()
             where = f"topic {commits}, offset {message.offset()}"
             entry = Entry.parse(message.value() or b"", where=where)
