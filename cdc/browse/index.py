@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from cdc.browse.entries import Summary
-from cdc.browse.index_file import Added, IndexFile, Progress, Writer, is_damage, used_bytes
+from cdc.browse.index_file import Added, IndexFile, Progress, Writer, is_damage, read_progress, used_bytes
 from cdc.browse.messages import answering
 from cdc.browse.new_records import Extent, Found, NewRecords
 from cdc.config.profile import Kafka
@@ -73,8 +73,9 @@ class Index:
     def refresh(self, *, stop: threading.Event | None = None, seconds: float | None = None) -> State:
         """Adds the new records up to the present ends of the topics, until ``stop`` is set, or for about ``seconds``.
 
-        If another thread or process is already adding records, returns at once. Raises UserError or Disconnected if
-        Kafka does not answer or the file can't be written, PromiseError for a message that is not a record.
+        If another thread or process is already adding records, returns at once; ``behind`` then counts what that one
+        has still to read. Raises UserError or Disconnected if Kafka does not answer or the file can't be written,
+        PromiseError for a message that is not a record.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -119,7 +120,9 @@ class Index:
         extents = source.extents()
         try:
             with self._only_writer() as is_only:
-                if is_only:
+                if not is_only:
+                    self._behind = self._left(extents)
+                else:
                     try:
                         self._read(source, extents, stop, give_up)
                     except sqlite3.Error as error:
@@ -130,6 +133,15 @@ class Index:
         except sqlite3.Error as error:
             raise self._unusable(error) from None
 
+    def _left(self, extents: Mapping[Partition, Extent]) -> int:
+        """The number of offsets that the process that adds to the file has still to read."""
+        none: dict[Partition, Progress] = {}
+        known = self.ask(read_progress, none)
+        return self._plan(known if _continues(known, extents) else none, extents).behind
+
+    def _plan(self, known: Mapping[Partition, Progress], extents: Mapping[Partition, Extent]) -> "_Plan":
+        return _Plan.of(known, extents, most_offsets=self._most_bytes // _LEAST_ENTRY_BYTES)
+
     def _read(
         self, source: NewRecords, extents: Mapping[Partition, Extent], stop: threading.Event, give_up: float | None
     ) -> None:
@@ -138,12 +150,12 @@ class Index:
             self._is_damaged = False
         with closing(self.file.connect(cache_kb=_CACHE_KB)) as connection:
             writer = Writer(connection, most_bytes=self._most_bytes)
-            known = writer.progress()
+            known = read_progress(connection)
             if not _continues(known, extents):
                 # The topic was created again, or has lost messages.
                 self._is_damaged = True
             else:
-                plan = _Plan.of(known, extents, most_offsets=self._most_bytes // _LEAST_ENTRY_BYTES)
+                plan = self._plan(known, extents)
                 self._behind = plan.behind
                 for batch in plan.batches(source):
                     writer.add(batch.records, batch.progress, floor=batch.floor)

@@ -12,7 +12,17 @@ from cdc.errors import UserError
 from cdc.model.partition import Partition
 from cdc.service.private_files import FILE, make_folder, take_from_others
 
-__all__ = ["Added", "IndexFile", "Progress", "Writer", "hash_of", "is_damage", "transaction", "used_bytes"]
+__all__ = [
+    "Added",
+    "IndexFile",
+    "Progress",
+    "Writer",
+    "hash_of",
+    "is_damage",
+    "read_progress",
+    "transaction",
+    "used_bytes",
+]
 
 _VERSION = 1
 _BUSY_SECONDS = 30.0
@@ -172,6 +182,12 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
+def read_progress(connection: sqlite3.Connection) -> dict[Partition, Progress]:
+    """How far each partition has been read."""
+    found = connection.execute("SELECT topic, partition, topic_id, next_offset FROM place")
+    return {(topic, number): Progress(topic_id, offset) for topic, number, topic_id, offset in found}
+
+
 class Writer:
     """Adds records to the file of ``connection``, and removes the oldest entries if the content exceeds ``most_bytes``.
 
@@ -187,11 +203,6 @@ class Writer:
             (database, name): number
             for number, database, name in connection.execute("SELECT id, database, name FROM object")
         }
-
-    def progress(self) -> dict[Partition, Progress]:
-        """Returns the progress in each partition."""
-        found = self._connection.execute("SELECT topic, partition, topic_id, next_offset FROM place")
-        return {(topic, number): Progress(topic_id, offset) for topic, number, topic_id, offset in found}
 
     def add(self, records: Iterable[Added], progress: Mapping[Partition, Progress], *, floor: int = 0) -> None:
         """Adds records and stores the progress of the partitions, in one transaction.

@@ -39,6 +39,7 @@ __all__ = [
 
 _ANSWER_SECONDS = 10.0
 _HEX_WIDTH = 16
+_MOST_INDENTED = 20  # times its length; records have about 4
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
 NOTHING = "∅"
@@ -238,11 +239,20 @@ def as_hex(data: bytes | None) -> str:
 
 
 def as_json(data: bytes | None) -> str | None:
-    """Writes the bytes as indented JSON; returns None if they are not JSON. Characters that can't be shown are escaped
-    as in JSON.
+    """Writes the bytes as indented JSON. Characters that can't be shown are escaped as in JSON.
+
+    Returns None if the bytes are not JSON, or if the indents would be most of the text: a megabyte of nested lists
+    could become a gigabyte.
     """
+    most = 10_000 + _MOST_INDENTED * len(data or b"")
+    parts: list[str] = []
     try:
-        text = json.dumps(json.loads(data or b""), ensure_ascii=False, indent=2)
+        for part in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(json.loads(data or b"")):
+            parts.append(part)
+            most -= len(part)
+            if most < 0:
+                return None
     except (ValueError, RecursionError):
         return None
+    text = "".join(parts)
     return UNSEEN.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
-from cdc.browse.entries import Entry, row_keys
+from cdc.browse.entries import Entry, kind_of, row_keys
 from cdc.browse.messages import FETCH, Shown, answering
 from cdc.browse.new_records import marks_of
 from cdc.errors import UserError
@@ -94,7 +94,8 @@ def read_record(properties: Mapping[str, Any], entry: Entry, *, commits: str, mo
 def _decoded(whole: Message, first: Shown, entry: Entry) -> Decoded:
     text: Any = whole.value() or b""
     record = Record.parse(text, where=f"topic {entry.topic}, partition {entry.partition}, offset {entry.offset}")
-    if record.sequence != entry.sequence:
+    # A topic that was made again may have another record with this sequence at this offset.
+    if (record.sequence, record.transaction, kind_of(record)) != (entry.sequence, entry.gtid, entry.kind):
         raise _gone(entry)
     return Decoded(record, text, first)
 

@@ -92,12 +92,12 @@ def copy_command(*tables: tuple[str, str]) -> str:
 
 
 def named(database: str, table: str) -> str:
-    """Writes ``db.table``. The names are in backquotes if the text could otherwise be misread, or mistaken for a
-    command line option."""
-    names = database, table
-    if database.startswith("-") or any("." in name or "`" in name for name in names):
+    """Writes ``db.table``. The names are in backquotes if the text could otherwise be misread, mistaken for a
+    command line option, or lose the blanks at its ends."""
+    names, text = (database, table), f"{database}.{table}"
+    if text.startswith("-") or text != text.strip() or any("." in name or "`" in name for name in names):
         return ".".join(f"`{name.replace('`', '``')}`" for name in names)
-    return ".".join(names)
+    return text
 
 
 def table_named(text: str) -> tuple[str, str] | None:

@@ -16,8 +16,8 @@ TIME                    datetime.timedelta
 JSON                    None, bool, int, float, str, list and dict, and for members of SQL types the types above
 ======================  ===============================================================================
 
-Python has no date with a zero in its year, month or day: such a DATE, DATETIME or TIMESTAMP is a str, as the server
-shows it.
+Python has no date with a zero in its year, month or day, and none such as February 31, which the server allows with
+``ALLOW_INVALID_DATES``: such a DATE, DATETIME or TIMESTAMP is a str, as the server shows it.
 """
 
 from base64 import b64decode
@@ -43,16 +43,18 @@ def python_value(value: Value) -> Any:
 
 
 def _date(parts: dict[str, int]) -> date | str:
-    if 0 in parts.values():
+    try:
+        return date(parts["year"], parts["month"], parts["day"])
+    except ValueError:
         return display({"Date": parts})
-    return date(parts["year"], parts["month"], parts["day"])
 
 
 def _datetime(parts: dict[str, int]) -> datetime | str:
-    if 0 in (parts["year"], parts["month"], parts["day"]):
-        return display({"DateTime": parts})
     names = {"subsecond": "microsecond"}
-    return datetime(**{names.get(name, name): number for name, number in parts.items()})  # type: ignore[arg-type]
+    try:
+        return datetime(**{names.get(name, name): number for name, number in parts.items()})  # type: ignore[arg-type]
+    except ValueError:
+        return display({"DateTime": parts})
 
 
 def _timestamp(parts: dict[str, int]) -> datetime | str:

@@ -10,18 +10,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 
 from cdc.config import profile as profiles
 from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import SINGLE
-from cdc.errors import Disconnected, PromiseError
-from cdc.kafka.errors import question_error
+from cdc.errors import PromiseError
 from cdc.kafka.first_partition import require_first_only
 from cdc.model.record import SKIPPED, Record
 from cdc.reader.python_values import python_value
-from cdc.reader.tailed_topics import TailedTopic, TailedTopics
-from cdc.service.logs import LIBRDKAFKA
+from cdc.reader.tailed_topics import TailedTopic, TailedTopics, stopped_reading, tailing_consumer
 
 __all__ = ["Change", "Records", "Transaction", "records"]
 
@@ -89,7 +87,8 @@ class Records:
     no offset.
 
     Iterating raises UserError if Kafka refuses a request or does not answer, Disconnected if it stops answering, and
-    PromiseError for a message that is not a record, or for a gap in the sequences.
+    PromiseError for a message that is not a record, for a gap in the sequences, or for a record that was deleted before
+    it was read.
     """
 
     def __init__(self, profile: Profile, *, since: int | datetime | None, follow: bool) -> None:
@@ -167,18 +166,13 @@ def _messages(kafka: Kafka, from_us: int | None, *, follow: bool, stop: threadin
     source: TailedTopic | TailedTopics | None = None
     properties, names = kafka.properties(), kafka.topics()
     since_ms = None if from_us is None else from_us // 1000
-    own = {"group.id": _GROUP, "enable.auto.commit": False, "isolation.level": "read_committed",
-           "enable.partition.eof": True, "fetch.wait.max.ms": 50}  # fmt: skip
     try:
         require_first_only(properties, names.first)
-        with closing(Consumer(properties | own, logger=LIBRDKAFKA)) as consumer:
+        with closing(tailing_consumer(kafka, _GROUP)) as consumer:
             kind = TailedTopic if kafka.layout == SINGLE else TailedTopics
             source = kind(consumer, properties, names, last=None, since_ms=since_ms)
             while not stop.is_set() and not (source.at_end and not follow):
                 yield from source.next(_POLL_SECONDS)
     except KafkaException as error:
-        where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
-        problem = question_error(error.args[0], properties, where=where, group=_GROUP)
-        if source is not None and source.at_end:
-            raise Disconnected(problem.what, code=problem.code, where=problem.where, hint=problem.hint) from None
-        raise problem from None
+        answered = source is not None and source.at_end
+        raise stopped_reading(error.args[0], kafka, group=_GROUP, answered=answered) from None

@@ -9,19 +9,54 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from cdc.config.profile import Kafka
 from cdc.config.topic_names import Topics
+from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.errors import question_error
 from cdc.kafka.fragments import Fragments
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.kafka.partitions import begin_offsets, end_offsets, time_offsets
 from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record
+from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["Passes", "TailedTopic", "TailedTopics"]
+__all__ = ["Passes", "TailedTopic", "TailedTopics", "stopped_reading", "tailing_consumer"]
 
 Passes = Callable[[bytes, str], bool]
 """Whether a record is wanted; called with its value, and its topic and offset as text."""
+
+
+def tailing_consumer(kafka: Kafka, group: str) -> Consumer:
+    """A consumer for TailedTopic and TailedTopics. Nothing is committed for its ``group``."""
+    own = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 50,
+        # Where retention has deleted the next offset meanwhile, librdkafka would go on at the end by default.
+        "auto.offset.reset": "error",
+    }
+    return Consumer(kafka.properties() | own, logger=LIBRDKAFKA)
+
+
+def stopped_reading(error: KafkaError, kafka: Kafka, *, group: str, answered: bool) -> CdcError:
+    """The error with which reading ends; ``answered`` is whether all old records were read before."""
+    where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:
+        return PromiseError(
+            f"the record to read next is gone from the topic: {error.str()}",
+            code="CDC-TOPIC-READ-GONE",
+            where=where,
+            hint="retention has removed it, or the topic was deleted, while it was being read: begin again, from a "
+            "later record on",
+        )
+    problem = question_error(error, kafka.properties(), where=where, group=group)
+    if answered:
+        return Disconnected(problem.what, code=problem.code, where=problem.where, hint=problem.hint)
+    return problem
 
 
 class TailedTopic:

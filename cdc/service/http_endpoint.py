@@ -5,6 +5,7 @@ import logging
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -94,12 +95,19 @@ class _Server(ThreadingMixIn, TCPServer):
         ProcessCollector(registry=self.registry)
         self._checks = checks
         self._checking = threading.Lock()
+        self._checked: tuple[Check, ...] = ()
+        self._checked_at = float("-inf")  # time.monotonic() at which the newest checks began
 
     def health(self, *, of_servers: bool = False) -> tuple[bool, bytes]:
         """Returns the verdict of all checks, or only of the checks of servers."""
-        # Only one check runs at a time: threads must not pile up while a server does not answer.
+        asked_at = time.monotonic()
+        # Only one check runs at a time, and all requests that came before it began get its results: otherwise threads
+        # would pile up while a server does not answer.
         with self._checking:
-            return verdict(check for check in self._checks() if check.of_servers or not of_servers)
+            if self._checked_at < asked_at:
+                begun_at = time.monotonic()
+                self._checked, self._checked_at = tuple(self._checks()), begun_at
+            return verdict(check for check in self._checked if check.of_servers or not of_servers)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Logs a failed request: the client disconnected during the answer, or cdc has a defect. The program

@@ -5,6 +5,8 @@ import socket
 from contextlib import suppress
 from typing import Self
 
+from cdc.model.values import visible
+
 __all__ = ["Systemd"]
 
 
@@ -24,19 +26,23 @@ class Systemd:
 
     def report(self, *, ready: bool, status: str) -> None:
         """Reports READY once, and ``status`` each time that it changes."""
-        lines = [f"STATUS={status}"] if status != self._status else []
+        lines = [f"STATUS={visible(status)}"] if status != self._status else []  # names of tables can have line breaks
         if ready and not self._ready:
             lines.insert(0, "READY=1")
-        self._ready, self._status = self._ready or ready, status
-        self._send(lines)
+        if self._send(lines):
+            self._ready, self._status = self._ready or ready, status
 
     def stopping(self) -> None:
         """Reports that the program ends."""
         self._send(["STOPPING=1"])
 
-    def _send(self, lines: list[str]) -> None:
-        # A program works without systemd as well: a report that can't be delivered is dropped.
+    def _send(self, lines: list[str]) -> bool:
+        """Whether systemd has got the report. A program works without systemd as well: a report that can't be delivered
+        is dropped, and the next one has what is new in it.
+        """
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
             if lines:
                 notify.setblocking(False)
                 notify.sendto("\n".join(lines).encode(), self._address)
+            return True
+        return False

@@ -15,13 +15,11 @@ from cdc.browse.filters import Filter, parsed_kinds, parsed_time
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
-from cdc.errors import Disconnected
-from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import require_first_only
 from cdc.model.record import Record
-from cdc.reader.tailed_topics import Passes, TailedTopic, TailedTopics
+from cdc.reader.tailed_topics import Passes, TailedTopic, TailedTopics, stopped_reading, tailing_consumer
 from cdc.service.command_line import add_common_options
-from cdc.service.logs import LIBRDKAFKA, setup_logging
+from cdc.service.logs import setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.tail.all_messages import AllMessages, message_json, message_line
 from cdc.tail.lines import line
@@ -120,7 +118,7 @@ def _lines(
     source: TailedTopic | TailedTopics | AllMessages | None = None
     try:
         require_first_only(kafka.properties(), kafka.topics().first)
-        consumer = _consumer(kafka)
+        consumer = tailing_consumer(kafka, _GROUP)
         source = _source(consumer, kafka, wanted, is_all=arguments.all, last=last)
         while not stop.is_set() and not (source.at_end and not arguments.follow):
             if isinstance(source, AllMessages):
@@ -130,11 +128,8 @@ def _lines(
             for value, where in source.next(_POLL_SECONDS):
                 yield value.decode("utf-8", "replace") if arguments.json else line(Record.parse(value, where=where))
     except KafkaException as error:
-        where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
-        problem = question_error(error.args[0], kafka.properties(), where=where, group=_GROUP)
-        if source is not None and source.at_end:
-            raise Disconnected(problem.what, code=problem.code, where=problem.where, hint=problem.hint) from None
-        raise problem from None
+        answered = source is not None and source.at_end
+        raise stopped_reading(error.args[0], kafka, group=_GROUP, answered=answered) from None
     finally:
         if consumer is not None:
             consumer.close()
@@ -156,17 +151,6 @@ def _source(
     if kafka.layout == SINGLE:
         return TailedTopic(consumer, properties, names, last=last, passes=passes, since_ms=since_ms)
     return TailedTopics(consumer, properties, names, last=last, passes=passes, since_ms=since_ms)
-
-
-def _consumer(kafka: Kafka) -> Consumer:
-    own = {
-        "group.id": _GROUP,
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "fetch.wait.max.ms": 50,
-    }
-    return Consumer(kafka.properties() | own, logger=LIBRDKAFKA)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ import secrets
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -95,15 +94,13 @@ class Access:
             return True
         kind, _, content = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            # Starlette decodes headers as Latin-1, and clients send UTF-8.
-            return not self.user and self.knows("", content.strip().encode("latin-1").decode("utf-8", "replace"))
+            # Starlette decodes headers as Latin-1, and clients send UTF-8, whose bytes may be blanks in Latin-1.
+            return not self.user and self.knows("", content.strip(" ").encode("latin-1").decode("utf-8", "replace"))
         if kind.lower() == "basic":
             return self.knows(*_basic(content))
-        try:
-            given = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return False
-        return given is not None and secrets.compare_digest(given.value.encode(), self.session.encode())
+        # Cookies of other programs on this host come along, whatever is in them: http.cookies would then read none.
+        given = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
+        return secrets.compare_digest(given.encode(), self.session.encode())
 
 
 def _basic(content: str) -> tuple[str, str]:
@@ -143,11 +140,11 @@ class Guard:
         by_another_site = request.headers.get("sec-fetch-site") == "cross-site"
         if by_another_site and request.headers.get("sec-fetch-mode") != "navigate":
             return PlainTextResponse("Other sites may not read this page.\n", 403)
-        if request.url.path == _LOGIN and access.password:
+        if request.scope["path"] == _LOGIN and access.password:
             return await self._log_in(request)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
-        path = request.url.path
+        path = request.scope["path"]  # that of the routes: the one in the URL depends on the Host header
         if path.startswith(_STATIC) or path == _HEALTH or access.admits(request.headers):
             return None
         if "authorization" in request.headers:
@@ -158,11 +155,14 @@ class Guard:
         if request.method != "POST":
             return self._form(wrong=False)
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _LARGEST_FORM:
-                return PlainTextResponse("This form is too large.\n", 413)
-        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LARGEST_FORM:
+                    return PlainTextResponse("This form is too large.\n", 413)
+        except ClientDisconnect:
+            return self._form(wrong=True)  # to nobody
+        fields = parse_qs(body.decode("utf-8", "replace"))
         user, password = (fields.get(name, [""])[0] for name in ("user", "password"))
         if not self._access.knows(user, password):
             await self._slow_down()

@@ -32,7 +32,11 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
     live = Live(watched, stop)
     show = partial(render, streams=watched.streams, report=watched.report)
 
-    def overview(_: Request) -> Response:
+    # These two wait for nothing, and need no thread: pages that wait for a server away may have all of them.
+    async def health(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def overview(_: Request) -> Response:
         return HTMLResponse(show("overview.html", parts=live.parts(), tab="overview"))
 
     async def events(_: Request) -> Response:
@@ -50,7 +54,7 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
         Route("/", overview),
         Route("/events", events),
         Route("/audit/{name}", report),
-        Route("/healthz", lambda _: PlainTextResponse("ok\n")),
+        Route("/healthz", health),
         *_record_routes(watched, show=show, cache=cache, stop=stop),
         *TopicPages(list(_clusters(watched).values()), show=show).routes(),
         Mount("/static", StaticFiles(packages=[("cdc.web", "static")])),

@@ -1,8 +1,10 @@
 """Serves the page until the program is stopped: resolves its settings, listens, and runs the web server."""
 
+import logging
 import os
 import socket
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from cdc.web.access import Access, is_local
 from cdc.web.app import made_app
 from cdc.web.watched import GivenProfile, Watched
 
-__all__ = ["access_of", "cache_folder", "serve", "settings_of"]
+__all__ = ["access_of", "cache_folder", "log_server", "serve", "settings_of"]
 
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 3  # browsers get this time to read an answer when the program ends
@@ -35,12 +37,14 @@ def serve(
     without a password.
     """
     settings = settings_of(profiles)
+    _require_password(settings, profiles)
     access = access_of(settings, listen=listen)
     folder = report or (Path(settings.report) if settings.report else None)
     with _listening(access.listen) as listening:
         watched = Watched(profiles, report=folder)
         watched.start(stop)
         log("listening", url=f"http://{access.listen}/", password="asked for" if access.password else "none")
+        log_server(log)
         _run(made_app(watched, access=access, cache=cache_folder(settings), stop=stop), listening, stop)
 
 
@@ -52,10 +56,35 @@ def settings_of(profiles: Sequence[GivenProfile]) -> Web:
     return next((each for each in every if replace(each, metrics="") != Web()), Web())
 
 
+def _has_password(web: Web) -> bool:
+    return bool(web.password or web.password_env or web.password_file)
+
+
+def _require_password(settings: Web, profiles: Sequence[GivenProfile]) -> None:
+    """Raises UserError if a profile asks for a password, and the ``settings`` that count do not."""
+    if _has_password(settings):
+        return
+    for file, profile in profiles:
+        if _has_password(profile.web):
+            raise UserError(
+                "the password of the page is not in the first profile that has settings of the page",
+                code="CDC-WEB-PASSWORD",
+                where=f"{file}, profile table web",
+                hint="put all settings of the page in one profile, or name this profile first",
+            )
+
+
 def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
     """Returns the rules of access to the page. Raises UserError if everybody in the network could read the page."""
     place = listen or ServerAddress.parse(settings.listen, key="web.listen")
     password = settings.secret()
+    if _has_password(settings) and not password:
+        raise UserError(
+            "the password of the page is empty",
+            code="CDC-WEB-PASSWORD",
+            where="profile table web",
+            hint="put a password where web.password_env or web.password_file says, or leave the key out",
+        )
     if settings.user and not password:
         raise UserError(
             "web.user has no password",
@@ -98,6 +127,25 @@ def _listening(place: ServerAddress) -> socket.socket:
             where=str(place),
             hint="name a free port, and an address of this machine (web.listen in the profile, or --listen)",
         ) from None
+
+
+class _ServerLog(logging.Handler):
+    def __init__(self, log: Callable[..., None]) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields = {"says": record.getMessage()}
+        if record.exc_info:
+            fields["traceback"] = "".join(traceback.format_exception(*record.exc_info))
+        self._log("web server", level=record.levelno, **fields)
+
+
+def log_server(log: Callable[..., None]) -> None:
+    """Writes what the web server warns of with ``log``, one line each, in the format of the program's log."""
+    server = logging.getLogger("uvicorn")
+    server.handlers[:] = [_ServerLog(log)]
+    server.propagate = False
 
 
 def _run(app: object, listening: socket.socket, stop: threading.Event) -> None:

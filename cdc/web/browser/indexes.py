@@ -12,6 +12,7 @@ from cdc.errors import CdcError
 __all__ = ["FollowedIndex"]
 
 _SLICE_SECONDS = 2.0  # the interval at which the thread checks whether the program ends
+_AGAIN_SECONDS = 0.2  # the pause while another process adds the records
 _FRESH_SECONDS = 0.7  # a page does not wait for new records if the index was updated more recently than this
 
 
@@ -55,10 +56,13 @@ class FollowedIndex:
 
     def _read(self, stop: threading.Event) -> None:
         """Updates the index until it contains all records that are in the topics now."""
-        begun, error = time.monotonic(), ""
+        begun, error, before = time.monotonic(), "", None
         try:
-            while not stop.is_set() and self._index.refresh(stop=stop, seconds=_SLICE_SECONDS).behind:
+            while not stop.is_set() and (left := self._index.refresh(stop=stop, seconds=_SLICE_SECONDS).behind):
                 self.error = ""
+                if left == before:  # another process reads them
+                    stop.wait(_AGAIN_SECONDS)
+                before = left
         except CdcError as failure:
             error = str(failure)
         except Exception as failure:  # noqa: BLE001 - a defect in the index must not end the other pages

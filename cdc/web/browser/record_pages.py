@@ -20,6 +20,7 @@ from cdc.errors import CdcError, UserError
 from cdc.model.record import Record
 from cdc.web.browser.changes import ShownRow, shown_row
 from cdc.web.browser.indexes import FollowedIndex
+from cdc.web.browser.numbers import number
 from cdc.web.browser.search import Search, record_address, records_address
 
 __all__ = ["Neighbours", "RecordPages", "row_places"]
@@ -72,9 +73,9 @@ class RecordPages:
         begin = f"/streams/{self._number}"
         return [
             Route(f"{begin}/records", self._guarded(self._records)),
-            Route(f"{begin}/records/{{sequence:int}}", self._guarded(self._record)),
-            Route(f"{begin}/records/{{sequence:int}}/raw", self._guarded(self._raw)),
-            Route(f"{begin}/transactions/{{sequence:int}}", self._guarded(self._transaction)),
+            Route(f"{begin}/records/{{sequence:number}}", self._guarded(self._record)),
+            Route(f"{begin}/records/{{sequence:number}}/raw", self._guarded(self._raw)),
+            Route(f"{begin}/transactions/{{sequence:number}}", self._guarded(self._transaction)),
             Route(f"{begin}/tables", self._tables),
         ]
 
@@ -131,7 +132,7 @@ class RecordPages:
     def _record(self, request: Request) -> Response:
         entry, queries = self._entry(request), self._index.queries
         decoded = queries.record(entry.sequence)
-        key, begin = request.query_params.get("key", ""), _number(request.query_params.get("begin", "0"))
+        key, begin = request.query_params.get("key", ""), number(request.query_params.get("begin")) or 0
         rows = [self._with_neighbours(entry, row, decoded.record) for row in row_places(decoded, key=key, begin=begin)]
         text = decoded.text if len(decoded.text) <= _RAW_SHOWN else None
         return HTMLResponse(self._show(
@@ -161,17 +162,13 @@ class RecordPages:
     def _transaction(self, request: Request) -> Response:
         entry = self._entry(request)
         page = self._index.queries.transaction(
-            entry.sequence, cursor=_number(request.query_params.get("cursor", "0")), limit=_ON_A_PAGE * 4
+            entry.sequence, cursor=number(request.query_params.get("cursor")), limit=_ON_A_PAGE * 4
         )
         return HTMLResponse(
             self._show(
                 "transaction.html", entry=entry, entries=page.entries, following=page.next, link=self._link, glob=_glob
             )
         )
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0
 
 
 def _glob(entry: Entry) -> str:

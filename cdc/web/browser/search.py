@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from cdc.browse.entries import KINDS
 from cdc.browse.filters import Filter, parsed_kinds, parsed_time
 from cdc.errors import UserError
+from cdc.web.browser.numbers import number
 
 __all__ = ["Search", "record_address", "records_address"]
 
@@ -40,13 +41,11 @@ class Search:
         """Parses a query, which maps each name to its values. Ignores unknown names and kinds, and invalid cursors."""
         texts = {name: query[name][-1].strip() for name in _TEXTS if query.get(name)}
         kinds = tuple(kind for kind in KINDS if kind in query.get("kind", ()))
-        cursor = query.get("cursor", [""])[-1]
-        is_cursor = cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18
         return cls(
             **texts,
             kinds=kinds,
             oldest_first=query.get("order", [""])[-1] == "oldest",
-            cursor=int(cursor) if is_cursor else None,
+            cursor=number(query.get("cursor", [""])[-1]),
         )
 
     def filter(self) -> Filter:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, topics, window
 from cdc.errors import CdcError
+from cdc.web.browser.numbers import number
 
 __all__ = ["FORMS", "Cluster", "ShownMessage", "TopicPages", "shown_message"]
 
@@ -90,27 +91,27 @@ class TopicPages:
         """Returns the routes of the pages."""
         return [
             Route("/topics", self._topics),
-            Route("/clusters/{cluster:int}/topics/{topic}", self._messages),
+            Route("/clusters/{cluster:number}/topics/{topic}", self._messages),
         ]
 
     def _topics(self, request: Request) -> Response:
         wanted = request.query_params.get("name", "").strip()
         every, problems = [], []
-        for number, cluster in enumerate(self._clusters, 1):
+        for place, cluster in enumerate(self._clusters, 1):
             try:
                 found = [each for each in topics(cluster.properties) if wanted.lower() in each.name.lower()]
-                every.append((number, cluster, found[:_TOPICS], len(found)))
+                every.append((place, cluster, found[:_TOPICS], len(found)))
             except CdcError as error:
                 problems.append(error)
         text = self._show("topics.html", clusters=every, problems=problems, wanted=wanted)
         return HTMLResponse(text, 503 if problems and not every else 200)
 
     def _messages(self, request: Request) -> Response:
-        number, topic, query = request.path_params["cluster"], request.path_params["topic"], request.query_params
-        if not 0 < number <= len(self._clusters):
+        which, topic, query = request.path_params["cluster"], request.path_params["topic"], request.query_params
+        if not 0 < which <= len(self._clusters):
             return HTMLResponse(self._show("problem.html", error="There is no such cluster.", back="/topics"), 404)
-        cluster = self._clusters[number - 1]
-        place = {name: _number(query.get(name)) for name in ("partition", "offset", "until", "single")}
+        cluster = self._clusters[which - 1]
+        place = {name: number(query.get(name)) for name in ("partition", "offset", "until", "single")}
         form = query.get("form", "auto") if query.get("form") in FORMS else "auto"
         single = place["single"]
         try:
@@ -129,12 +130,8 @@ class TopicPages:
             return HTMLResponse(self._show("problem.html", error=error, back="/topics"), 503)
         messages = [shown_message(each, form=form, in_list=single is None) for each in found.messages]
         return HTMLResponse(self._show(
-            "messages.html", number=number, topic=topic, known=cluster.known.get(topic, ""), window=found,
+            "messages.html", number=which, topic=topic, known=cluster.known.get(topic, ""), window=found,
             messages=messages, partition=place["partition"] or 0,
             partitions=sorted(partitions), form=form, forms=FORMS, single=single,
             uncommitted=query.get("uncommitted") == "1", offset=place["offset"],
         ))  # fmt: skip
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 18 else None

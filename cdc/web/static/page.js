@@ -9,7 +9,10 @@
       sign.className = `live ${state}`;
     };
     events.addEventListener("open", () => say("on", "live"));
-    events.addEventListener("error", () => say("off", "not live: the page's program does not answer"));
+    // A browser does not ask again after an answer that is an error, such as the form to log in once the program has
+    // started anew.
+    events.addEventListener("error", () => say("off", events.readyState === EventSource.CLOSED
+      ? "not live: load the page again" : "not live: the page's program does not answer"));
     events.addEventListener("parts", (event) => {
       for (const [id, html] of Object.entries(JSON.parse(event.data))) replace(document.getElementById(id), html);
     });

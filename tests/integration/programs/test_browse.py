@@ -1,27 +1,33 @@
 """The topic browser's engine and cdc-tail's filters on a real broker: what counts as a record, and how it is found."""
 
+import fcntl
 import json
 import sqlite3
+import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toml
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+import cdc
 from cdc.browse import messages
 from cdc.browse.filters import Filter
 from cdc.browse.index import Index
 from cdc.browse.query import Queries
 from cdc.config.profile import Kafka as KafkaSettings
+from cdc.config.profile import Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.kafka import epochs
 from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
+from cdc.web.browser.indexes import FollowedIndex
 from tests.harness.programs import own_name, refused, run
 from tests.harness.readable import until_readable
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -143,8 +149,10 @@ def test_an_index_holds_what_programs_would_apply_and_reads_on(tmp_path: Path, k
     leader.admin.delete_topics([leader.names.topic])[leader.names.topic].result(LIMIT_SECONDS)
     until(lambda: leader.names.topic not in leader.admin.list_topics().topics, what="the topic to be gone")
     leader.create(leader.names.topic)
-    leader.send(0, "a", add(5))
+    leader.send(0, "a", update(4, 5))
     leader.commit(1)
+    with pytest.raises(UserError, match="record 0 is not in Kafka any more"):
+        queries.record(0)
     assert index.refresh().entries == 1
     assert found(queries, Filter(key="5")) == [0]
     nothing_is_left(leader, f"browse-{leader.names.topic}")
@@ -264,3 +272,45 @@ def test_cdc_tail_shows_all_messages(tmp_path: Path, kafka: Kafka) -> None:
     assert len(run("cdc-tail", profile, "--all", "--since", "2025-11-28").stdout.splitlines()) == len(lines)
     assert run("cdc-tail", profile, "--all", "--since", "2099-01-01").stdout == ""
     assert "only --since goes with it" in run("cdc-tail", profile, "--all", "--key", "1").stderr
+
+
+@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+def test_records_that_are_deleted_while_they_are_read_are_told(tmp_path: Path, kafka: Kafka, layout: str) -> None:
+    leader = Leader(kafka, own_name(tmp_path), layout=layout)
+    topic = leader.names.of_table("shop", "a")
+    if layout == PER_TABLE:
+        leader.create(topic)
+    for sequence in range(60):
+        leader.send(sequence, "a", {"Query": "x" * 50_000})
+        leader.producer.flush(LIMIT_SECONDS)  # in a batch of its own
+    leader.commit(60)
+    # A client fetches in advance; this one only a little.
+    small = {"fetch.message.max.bytes": 1_000, "queued.max.messages.kbytes": 100}
+    found = cdc.records(Profile(kafka=replace(leader.settings, librdkafka=small)))
+    with pytest.raises(PromiseError, match="the record to read next is gone from the topic"):
+        for record in found:
+            if record.sequence == 0:
+                (deleted,) = leader.admin.delete_records([TopicPartition(topic, 0, 60)]).values()
+                deleted.result(LIMIT_SECONDS)
+
+
+def test_what_another_process_has_not_read_yet_is_counted(tmp_path: Path, kafka: Kafka) -> None:
+    leader = Leader(kafka, own_name(tmp_path))
+    leader.send(0, "a", add(1))
+    leader.commit(1)
+    index = Index(leader.settings, tmp_path / "index")
+    assert index.refresh().behind == 0
+    leader.send(1, "a", add(2))
+    leader.commit(2)
+    with index.file.path.with_suffix(".lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        state = index.refresh()
+        assert (state.newest, state.behind) == (0, 1)
+        followed = FollowedIndex(leader.settings, tmp_path / "index")
+        stop = threading.Event()
+        followed.start(stop)
+        state, is_fresh = followed.look(seconds=1.0)
+        assert (state.newest, is_fresh) == (0, False)
+    until(lambda: followed.look(seconds=1.0)[1], what="the rest of the records")
+    stop.set()
+    assert index.refresh().newest == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cdc.browse.entries import KINDS, Entry, Summary, key_of, keys_of, kind_of, objects_of
 from cdc.browse.filters import Filter
 from cdc.browse.index import Index
-from cdc.browse.index_file import Added, Progress, Writer
+from cdc.browse.index_file import Added, Progress, Writer, read_progress
 from cdc.browse.query import Page, Queries
 from cdc.config.profile import Kafka
 from cdc.errors import UserError
@@ -102,7 +102,7 @@ def filled(index: Index, parts: Sequence[Sequence[Record]], *, most_bytes: int =
         writer = Writer(connection, most_bytes=most_bytes)
         for part in parts:
             writer.add([added(record) for record in part], progress)
-        assert writer.progress() == (progress if parts else {})
+        assert read_progress(connection) == (progress if parts else {})
     return Queries(index)
 
 

@@ -30,6 +30,8 @@ BYTES = b64encode(b"\x00\xff").decode()
     ({"Set": ["a", "b"]}, ("a", "b")), ({"Set": []}, ()), ({"Set": 3}, 3),
     ({"Blob": BYTES}, b"\x00\xff"), ({"Geometry": ""}, b""), ({"Vector": BYTES}, b"\x00\xff"),
     ({"Date": day(1999, 3, 30)}, date(1999, 3, 30)), ({"Date": day(2026, 0, 1)}, "2026-00-01"),
+    ({"Date": day(2023, 2, 31)}, "2023-02-31"),
+    ({"DateTime": day(2023, 2, 31) | clock(1, 2, 3)}, "2023-02-31 01:02:03"),
     ({"DateTime": day(1999, 3, 30) | clock(1, 2, 3, 4)}, datetime(1999, 3, 30, 1, 2, 3, 4)),
     ({"DateTime": day(0, 0, 0) | clock(1, 2, 3, 4)}, "0000-00-00 01:02:03.000004"),
     ({"Timestamp": {"unix_time": 1, "subsecond": 5}}, datetime(1970, 1, 1, 0, 0, 1, 5, UTC)),

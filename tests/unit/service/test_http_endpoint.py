@@ -1,10 +1,14 @@
-"""The endpoint answers HEAD as GET, without a body."""
+"""The endpoint answers HEAD as GET, without a body, and checks the servers once for all who wait for that."""
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 
 import pytest
 
-from cdc.service.http_endpoint import Endpoint
+from cdc.service.http_endpoint import Check, Endpoint
+from tests.harness.wait import LIMIT_SECONDS, until
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/livez", "/readyz", "/healthz", "/other"])
@@ -22,3 +26,38 @@ def test_head_is_get_without_the_body(path: str) -> None:
         endpoint.close()
     assert answers[0][:2] == answers[1][:2]
     assert (answers[0][2], answers[1][2]) == (False, True)
+
+
+def test_requests_do_not_pile_up_while_a_server_does_not_answer() -> None:
+    waits, answers, begun = threading.Event(), threading.Event(), 0
+
+    def checks() -> Iterator[Check]:
+        nonlocal begun
+        begun += 1
+        waits.set()
+        answers.wait(LIMIT_SECONDS)
+        yield Check("server", ok=False, says=f"away at check {begun}")
+
+    endpoint = Endpoint.open("127.0.0.1", 0, metrics=list, checks=checks, info={})
+
+    def asked() -> str:
+        connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=LIMIT_SECONDS)
+        connection.request("GET", "/healthz")
+        said = connection.getresponse().read().decode()
+        connection.close()
+        return said
+
+    def served() -> int:
+        return sum("process_request_thread" in each.name for each in threading.enumerate())
+
+    with ThreadPoolExecutor(21) as clients:
+        first = clients.submit(asked)
+        assert waits.wait(LIMIT_SECONDS)
+        others = [clients.submit(asked) for _ in range(20)]
+        until(lambda: served() == 21, what="all requests")
+        answers.set()
+        # Those who asked during the first check get the results of one that begins later.
+        assert "check 1" in first.result(LIMIT_SECONDS)
+        assert all("check 2" in each.result(LIMIT_SECONDS) for each in others)
+    endpoint.close()
+    assert begun == 2

@@ -76,3 +76,20 @@ def test_a_socket_that_is_gone_ends_nothing(tmp_path: Path) -> None:
     systemd = Systemd(str(tmp_path / "gone"))
     systemd.report(ready=True, status="connecting")
     systemd.stopping()
+
+
+def test_a_report_that_was_not_delivered_is_made_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "notify")
+    systemd = Systemd(path)
+    systemd.report(ready=True, status="at work")  # systemd is busy, and does not listen
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(path)
+        notify.settimeout(LIMIT_SECONDS)
+        systemd.report(ready=True, status="at work")
+        assert notify.recv(4096).decode() == "READY=1\nSTATUS=at work"
+
+
+def test_a_name_in_the_status_is_no_report_of_its_own(listening: tuple[str, Callable[[], str]]) -> None:
+    address, received = listening
+    Systemd(address).report(ready=False, status="copying a\nREADY=1\ud800")
+    assert received() == "STATUS=copying a␊READY=1\\ud800"

@@ -20,9 +20,16 @@ class Answer:
 
 
 def asked(
-    app: ASGIApp, path: str = "/", *, method: str = "GET", body: bytes = b"", headers: Mapping[str, str] | None = None
+    app: ASGIApp,
+    path: str = "/",
+    *,
+    method: str = "GET",
+    body: bytes | None = b"",
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """The app's answer to one request, which comes from this machine unless the ``headers`` say otherwise."""
+    """The app's answer to one request, which comes from this machine unless the ``headers`` say otherwise. Without a
+    ``body`` the client goes away before it has sent one.
+    """
     name, _, query = path.partition("?")
     given = {"host": "localhost:9000"} | dict(headers or {})
     scope = {
@@ -33,7 +40,8 @@ def asked(
     }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+    gone = {"type": "http.disconnect"}
+    waiting = [gone if body is None else {"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> dict[str, Any]:
         if not waiting:

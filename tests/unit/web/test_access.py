@@ -93,6 +93,10 @@ def test_an_address_that_others_reach(host: str) -> None:
         (LOCKED, {"cookie": f"a=b; cdc_web_9000={LOCKED.session}"}, 200),
         (LOCKED, {"cookie": f"cdc_web_9000={NAMED.session}"}, 401),
         (LOCKED, {"cookie": f"cdc_web_9001={LOCKED.session}"}, 401),
+        # Cookies of other programs on the same host.
+        *((LOCKED, {"cookie": f"{other}; cdc_web_9000={LOCKED.session}"}, 200) for other in (
+            'x={"a": 1, "b"}', "a[b]=1", "just text", "u=é", 'u="a', "=", "cdc_web_9=x")),
+        (LOCKED, {"cookie": 'x={"a": 1}; cdc_web_9000=guess'}, 401),
         # A wrong password is not made good by a cookie.
         (LOCKED, {"cookie": f"cdc_web_9000={LOCKED.session}"} | basic("", "no"), 401),
     ],
@@ -113,6 +117,13 @@ def test_a_token_is_a_password_without_a_user() -> None:
     assert answer(rules, headers={"authorization": "bearer abd"}).status == 401
 
 
+@pytest.mark.parametrize("last", "àÅ…é")  # with bytes that are blanks in Latin-1
+def test_a_token_of_any_letters(last: str) -> None:
+    rules = Access(LISTEN, password=f"voil{last}")
+    assert answer(rules, headers={"authorization": f"Bearer  voil{last} "}).status == 200
+    assert answer(rules, headers={"authorization": "Bearer voil"}).status == 401
+
+
 def test_who_has_logged_in_gets_a_cookie_that_scripts_and_other_sites_do_not_get() -> None:
     body = b"user=ada&password=geheim+%C3%BC"
     done = answer(NAMED, "/login", method="POST", body=body)
@@ -123,12 +134,16 @@ def test_who_has_logged_in_gets_a_cookie_that_scripts_and_other_sites_do_not_get
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"password=geheim", b"user=ada", b"user=bob&password=geheim+%C3%BC", b"\xff&&&="]
+    "body", [b"", b"password=geheim", b"user=ada", b"user=bob&password=geheim+%C3%BC", b"\xff&&&=", b"a=1&" * 12]
 )
 def test_a_wrong_form_gets_the_form_again(body: bytes) -> None:
     done = answer(NAMED, "/login", method="POST", body=body)
     assert (done.status, done.body) == (401, "log in, wrong: True")
     assert "set-cookie" not in done.headers
+
+
+def test_who_goes_away_while_they_send_a_form_is_no_defect() -> None:
+    assert answer(NAMED, "/login", method="POST", body=None).status == 401
 
 
 def test_a_form_that_is_too_large_is_not_read_to_its_end() -> None:

@@ -1,11 +1,14 @@
 """The addresses of the page, with no server and no broker that answers."""
 
+import asyncio
 import json
 import threading
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from cdc.config.profile import Profile, ServerAddress
 from cdc.errors import UserError
@@ -15,6 +18,7 @@ from cdc.web.access import Access
 from cdc.web.app import made_app
 from cdc.web.live import Live
 from cdc.web.watched import Watched
+from tests.harness.wait import LIMIT_SECONDS
 from tests.unit.web.clients import asked
 
 AWAY = '[kafka]\nbootstrap_servers = "127.0.0.1:9"\ntopic = "a-topic"\n[kafka.librdkafka]\n"socket.timeout.ms" = 10'
@@ -59,6 +63,12 @@ def test_the_index_is_looked_at_without_kafka(app: Starlette) -> None:
         ("/topics", 503, "does not answer"),
         ("/clusters/1/topics/a", 503, "does not answer"),
         ("/clusters/2/topics/a", 404, "There is no such cluster."),
+        pytest.param("/clusters/" + "9" * 5_000 + "/topics/a", 404, "", id="no cluster"),
+        pytest.param("/streams/1/records/" + "9" * 5_000, 404, "", id="no record"),
+        ("/streams/1/records/" + "9" * 18, 404, "has no record"),
+        ("/streams/1/transactions/-1", 404, ""),
+        # TRUNCATE names no key: the history of a row leads to the table's statements.
+        ("/streams/1/records?table=a.b&key=3&cursor=5", 200, 'href="?table=a.b&amp;kind=Query"'),
         ("/healthz", 200, "ok"),
         ("/static/page.css", 200, "--ink"),
         ("/static/../app.py", 404, ""),
@@ -98,3 +108,16 @@ def test_a_missing_package_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UserError) as error:
         program._require_extra()
     assert str(error.value) == "the page needs uvicorn; hint: in the folder of the checkout: pip install '.[web]'"
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz"])
+def test_pages_that_wait_for_servers_hold_up_neither_the_first_page_nor_the_health_check(
+    app: Starlette, path: str
+) -> None:
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        threads = to_thread.current_default_thread_limiter()
+        for _ in range(int(threads.total_tokens)):
+            threads.acquire_on_behalf_of_nowait(object())
+        await asyncio.wait_for(app(scope, receive, send), LIMIT_SECONDS)
+
+    assert asked(busy, path).status == 200

@@ -1,12 +1,14 @@
 """The settings of the page: which profile counts, and that nobody in the network reads it without a password."""
 
+import logging
+import threading
 from dataclasses import replace
 
 import pytest
 
 from cdc.config.profile import Profile, ServerAddress, Web
 from cdc.errors import UserError
-from cdc.web.program import access_of, settings_of
+from cdc.web.program import access_of, log_server, serve, settings_of
 from cdc.web.watched import streams_of
 
 
@@ -33,6 +35,33 @@ def test_the_password_can_be_in_the_environment(monkeypatch: pytest.MonkeyPatch)
         access_of(web, listen=None)
     monkeypatch.setenv("PAGE", "abc")
     assert access_of(web, listen=None).knows("", "abc")
+
+
+@pytest.mark.parametrize("web", [Web(password_env="PAGE"), Web(password_env="PAGE", user="ada")])
+def test_an_empty_password_is_none(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGE", "")
+    with pytest.raises(UserError, match="the password of the page is empty"):
+        access_of(web, listen=None)
+
+
+def test_a_password_that_does_not_count_is_told() -> None:
+    given = [("a", Profile(web=Web(cache="/tmp/x"))), ("b.toml", Profile(web=Web(password="abc")))]
+    with pytest.raises(UserError, match=r"not in the first profile .*b\.toml"):
+        serve(given, listen=None, report=None, stop=threading.Event(), log=lambda *_, **__: None)
+
+
+def test_the_web_servers_warnings_are_lines_of_the_log() -> None:
+    lines: list[tuple[str, dict[str, object]]] = []
+    log_server(lambda name, **fields: lines.append((name, fields)))
+    server = logging.getLogger("uvicorn.error")
+    server.warning("Invalid HTTP request received.")
+    try:
+        raise RuntimeError("defect")
+    except RuntimeError:
+        server.exception("Exception in ASGI application")
+    (name, first), (_, second) = lines
+    assert (name, first["says"], first["level"]) == ("web server", "Invalid HTTP request received.", logging.WARNING)
+    assert "RuntimeError: defect" in str(second["traceback"])
 
 
 def test_the_first_profile_with_a_setting_of_the_page_counts() -> None:

@@ -104,3 +104,12 @@ def test_the_beginning_of_a_message_is_no_json() -> None:
     """A beginning may end within a character, and is text nevertheless."""
     made = shown_message(message("[1, 2] ü".encode()[:-1], size=1000), form="auto")
     assert (made.form, made.cut) == ("text", 992)
+
+
+def test_json_whose_indents_would_be_most_of_it_stays_as_it_is() -> None:
+    levels, numbers = 900, 10_000
+    value = b"[" * levels + b"0," * numbers + b"0" + b"]" * levels
+    shown = shown_message(message(value), form="json")
+    assert (shown.form, shown.value) == ("text", value.decode())
+    flat = b"[" + value[levels:-levels] + b"]"
+    assert shown_message(message(flat), form="json").form == "json"

@@ -1,5 +1,6 @@
 """A search: what is written in the form, the filter that it makes, and the addresses with it."""
 
+from glob import escape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from cdc.browse.entries import KINDS
 from cdc.browse.filters import Filter
+from cdc.config.table_globs import named
 from cdc.errors import UserError
 from cdc.web.browser.search import Search, record_address, records_address
 
@@ -78,3 +80,13 @@ def test_any_key_can_be_in_an_address(key: str) -> None:
 def test_an_address_without_a_search() -> None:
     assert records_address(2) == "/streams/2/records"
     assert records_address(2, table="a.b", key="1, 2") == "/streams/2/records?table=a.b&key=1%2C+2"
+
+
+@pytest.mark.parametrize("database", ["db", " db", "\u3000db", "-db", "d.b", "d`b", "[d]*", "db "])
+@pytest.mark.parametrize("table", ["t", " t", "t\u3000", "t.*", "`t", "[t", "?"])
+def test_the_history_of_a_row_is_of_its_table_whatever_its_name(database: str, table: str) -> None:
+    glob = named(escape(database), escape(table))
+    query = parse_qs(urlsplit(records_address(1, table=glob, key="1")).query)
+    globs = Search.parse(query).filter().globs
+    assert globs and globs.match(database, table)
+    assert not globs.match(database, "other")
