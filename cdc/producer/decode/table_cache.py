@@ -276,9 +276,9 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
             f"a row of {table.database}.{table.name} was logged without all its columns",
             code="CDC-EVENT-ROW-IMAGE",
             where=str(event.position),
-            hint="a session has another binlog_row_image: SET PERSIST (of MariaDB SET GLOBAL) binlog_row_image = FULL "
-            "on the leader; MariaDB 11.8 leaves generated columns out of what an UPDATE or DELETE logs: make them "
-            "plain columns, and have the table copied",
+            hint="a session has another binlog_row_image: on the leader SET PERSIST binlog_row_image = FULL (MariaDB: "
+            "SET GLOBAL; 11.8 logs no generated columns with UPDATE and DELETE: make them plain ones, and have the "
+            "table copied)",
         )
     if columns != table.width:
         raise PromiseError(
