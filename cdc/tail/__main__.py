@@ -141,7 +141,8 @@ def _source(
     properties, names = kafka.properties(), kafka.topics()
     since_ms = None if wanted.since_us is None else wanted.since_us // 1000
     if is_all:
-        return AllMessages(consumer, kafka.properties(group_id=_GROUP), names, last=last, since_ms=since_ms)
+        properties = kafka.properties(group_id=_GROUP)
+        return AllMessages(consumer, properties, names, last=last, since_ms=since_ms, events=kafka.events)
     passes: Passes | None = None
     if wanted != Filter():
 

@@ -30,8 +30,8 @@ class AllMessages:
     messages.
 
     The last messages come in the order of their timestamps, all others in the order of the offsets in each partition.
-    With ``since_ms`` only messages from that timestamp on are read. ``properties`` are
-    librdkafka's. Raises KafkaException.
+    With ``since_ms`` only messages from that timestamp on are read, with ``events`` also those of the topic of other
+    binlog events. ``properties`` are librdkafka's. Raises KafkaException.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class AllMessages:
         *,
         last: int | None,
         since_ms: int | None = None,
+        events: bool = False,
     ) -> None:
         self._consumer = consumer
         self._properties = properties
         self._names = names
-        partitions = _partitions(properties, names)
+        # Without a prefix the topic of events has the same name for all leaders.
+        partitions = _partitions(properties, names, {names.events} if events else set())
         ends = end_offsets(properties, partitions)
         if since_ms is None:
             begins = begin_offsets(properties, partitions)
@@ -91,8 +93,8 @@ class AllMessages:
             self._consumer.incremental_assign([TopicPartition(*each, offset) for each, offset in begins.items()])
 
 
-def _partitions(properties: Mapping[str, Any], names: Topics) -> list[Partition]:
-    """All partitions of the leader's topics that exist."""
+def _partitions(properties: Mapping[str, Any], names: Topics, more: set[str]) -> list[Partition]:
+    """All partitions of the leader\'s topics that exist, and of ``more`` topics."""
     with admin_client(properties) as admin:
         # The metadata of all topics are requested: a request for one topic may create it.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
@@ -100,7 +102,7 @@ def _partitions(properties: Mapping[str, Any], names: Topics) -> list[Partition]
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
     newest = newest_commits(properties, names.commits) if names.commits in known else None
     of_records = {topic for topic, _ in newest.partitions} if newest else set()
-    topics = {names.main, names.commits, names.copies, names.events} | of_records
+    topics = {names.main, names.commits, names.copies} | more | of_records
     return [(topic, number) for topic in sorted(topics & known.keys()) for number in sorted(known[topic].partitions)]
 
 

@@ -295,7 +295,7 @@ def test_each_job_of_a_round_is_cancelled_after_a_signal() -> None:
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        assert watched(audit, interval=1.0, listen=None, cancel=cancel) == 2
+        assert watched(audit, interval=1.0, listen=None, info={}, cancel=cancel) == 2
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
