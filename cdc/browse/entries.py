@@ -143,7 +143,7 @@ def row_keys(record: Record, row: Row) -> tuple[str | None, str | None]:
 
 
 def objects_of(record: Record) -> list[Object]:
-    """Lists the tables and databases that the record changes; the entry of the record names the first one."""
+    """Lists the tables and databases that the record changes; the index entry of the record names the first of them."""
     found = dict.fromkeys(_affected(record.affects)) if record.affects else {}
     return list(found) or [(record.uri.database, record.uri.table or "")]
 

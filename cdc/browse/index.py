@@ -73,9 +73,9 @@ class Index:
     def refresh(self, *, stop: threading.Event | None = None, seconds: float | None = None) -> State:
         """Adds the new records up to the present ends of the topics, until ``stop`` is set, or for about ``seconds``.
 
-        If another thread or process is already adding records, returns at once; ``behind`` then counts what that one
-        has still to read. Raises UserError or Disconnected if Kafka does not answer or the file can't be written,
-        PromiseError for a message that is not a record.
+        If another thread or process is already adding records, returns at once; ``behind`` is then the number of
+        offsets that the other has not read yet. Raises UserError or Disconnected if Kafka does not answer or the file
+        can't be written, PromiseError for a message that is not a record.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -134,7 +134,7 @@ class Index:
             raise self._unusable(error) from None
 
     def _left(self, extents: Mapping[Partition, Extent]) -> int:
-        """The number of offsets that the process that adds to the file has still to read."""
+        """Returns the number of offsets that the process that adds to the file has not read yet."""
         none: dict[Partition, Progress] = {}
         known = self.ask(read_progress, none)
         return self._plan(known if _continues(known, extents) else none, extents).behind

@@ -183,7 +183,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def read_progress(connection: sqlite3.Connection) -> dict[Partition, Progress]:
-    """How far each partition has been read."""
+    """Reads from the file how far each partition has been read."""
     found = connection.execute("SELECT topic, partition, topic_id, next_offset FROM place")
     return {(topic, number): Progress(topic_id, offset) for topic, number, topic_id, offset in found}
 

@@ -84,7 +84,9 @@ class Filters:
         return type(self)(**{key: tuple(map(folded, getattr(self, key))) for key in _KEYS})
 
     def listed(self) -> dict[str, list[str]]:
-        """The lists that are not empty, by key. The lists are sorted, so that equal filters have equal results."""
+        """Returns the lists that are not empty, by key. The lists are sorted, so that equal filters have equal
+        results.
+        """
         lists = {key: getattr(self, key) for key in _KEYS}
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
 

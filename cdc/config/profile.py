@@ -157,7 +157,9 @@ _PASSWORD_KEYS = ("password", "password_env", "password_file")
 
 
 def _secret(given: "Database | Web", *, table: str, keys: Collection[str] = _PASSWORD_KEYS) -> str:
-    """The password of a ``table`` in the profile, from one of ``_PASSWORD_KEYS``. Only one of ``keys`` may be set."""
+    """Returns the password of a ``table`` in the profile, from one of ``_PASSWORD_KEYS``. Only one of ``keys`` may be
+    set.
+    """
     used = [key for key in keys if getattr(given, key)]
     if len(used) > 1:
         raise UserError(
@@ -251,7 +253,7 @@ class Kafka:
         _check_librdkafka(self.librdkafka)
 
     def topics(self) -> Topics:
-        """The names of the topics that these settings define."""
+        """Returns the names of the topics that these settings define."""
         return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
@@ -291,7 +293,7 @@ class Producer:
         self.replica_addresses()
 
     def replica_addresses(self) -> list[ServerAddress]:
-        """The addresses of the replicas that a table copy must not delay: the copy pauses while they lag."""
+        """Returns the addresses of the replicas that a table copy must not delay: the copy pauses while they lag."""
         return [ServerAddress.parse(text, key="producer.copy_replicas") for text in self.copy_replicas]
 
 

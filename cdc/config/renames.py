@@ -49,15 +49,15 @@ class Renames:
         return bool(self.databases)
 
     def stored(self, database: str) -> str:
-        """The name under which the server stores a database; ``database`` is its name in a statement."""
+        """Returns the name under which the server stores a database; ``database`` is its name in a statement."""
         return folded(database) if self._folds else database
 
     def new(self, database: str) -> str:
-        """The follower's name for a database of the leader."""
+        """Returns the follower's name for a database of the leader."""
         return self.databases.get(database, database)
 
     def former(self, database: str) -> str:
-        """The leader's name for a database on the follower."""
+        """Returns the leader's name for a database on the follower."""
         return self._former.get(database, database)
 
 

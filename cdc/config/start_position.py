@@ -39,7 +39,7 @@ def parsed_start(text: str) -> GtidSet | Position:
 
 
 def _gtids(text: str) -> GtidSet:
-    """The transactions of a GTID set, or before a GTID position of MariaDB. Raises UserError."""
+    """Returns the transactions of a GTID set, or before a GTID position of MariaDB. Raises UserError."""
     is_position = all(is_gtid(gtid.strip()) and ":" not in gtid for gtid in text.split(","))
     return executed_before(text) if is_position else GtidSet.parse(text)
 

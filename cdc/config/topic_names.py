@@ -93,7 +93,7 @@ class Topics:
         return topic.endswith(_EVENTS) and topic != self.topic
 
     def of_table(self, database: str, table: str) -> str:
-        """The topic of a table's rows."""
+        """Returns the topic of a table's rows."""
         if self.layout == SINGLE:
             return self.topic
         if not self._own.match(database, table):
@@ -107,8 +107,8 @@ class Topics:
         return f"{readable[: _LONGEST - 1 - _DIGITS]}-{digits}"
 
     def of_statement(self, named: Collection[tuple[str, str]]) -> str:
-        """The topic of a statement that names the tables ``named``. If there is only one table, it is that table's
-        topic, otherwise ``events``.
+        """Returns the topic of a statement that names the tables ``named``. If there is only one table, it is that
+        table's topic, otherwise ``events``.
         """
         if self.layout == SINGLE:
             return self.topic

@@ -47,7 +47,7 @@ class Tally:
         self.extra += repair.extra
 
     def told(self) -> dict[str, int]:
-        """The counts as fields for the log."""
+        """Returns the counts as fields for the log."""
         return {"rows": self.rows, "missing": self.missing, "different": self.different, "extra": self.extra}
 
 
@@ -83,7 +83,7 @@ class Copies:
             event(_LOG, "table copied", uri=chunk.uri, **tally.told(), since=tally.first, sequence=chunk.sequence)
 
     def _repaired(self, plan: ChunkPlan, keys: int) -> None:
-        """Counts the repaired rows of chosen keys (``cdc-repair``). They do not belong to a copy of their table."""
+        """Counts the repaired rows of chosen keys (``cdc-repair``), which do not belong to a copy of their table."""
         chunk, tally = plan.chunk, Tally()
         for each in (self.total, tally):
             each.add(plan)
@@ -155,15 +155,15 @@ class Counters:
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """The seconds for which the next transaction is still held back (``consumer.delay_seconds``); 0 if no
+        """Returns the seconds for which the next transaction is still held back (``consumer.delay_seconds``); 0 if no
         transaction is held back.
         """
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay in seconds (``Behind.seconds``). While a transaction is held back, it is the time
-        since the leader committed that transaction, because all earlier transactions are applied.
+        """Returns an upper bound of the delay in seconds (``Behind.seconds``). While a transaction is held back, it is
+        the time since the leader committed that transaction, because all earlier transactions are applied.
         """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:

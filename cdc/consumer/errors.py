@@ -204,7 +204,7 @@ def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupte
 
 
 def position_of(record: Record) -> str:
-    """The sequence and the leader position of a record, for error messages."""
+    """Returns the sequence and the leader position of a record, for error messages."""
     return f"sequence {record.sequence}, leader position {record.position}"
 
 

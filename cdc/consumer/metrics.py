@@ -25,8 +25,8 @@ class Activity:
     """The progress figures of a running consumer. ``retry`` knows whether the follower is unreachable. ``brokers`` and
     ``follower`` are queried at each HTTP request.
 
-    ``commits`` is the topic with the producer's commit log. Its newest entry contains the sequence of the next record.
-    The producer writes an entry at least every ``alive_seconds``.
+    ``commits`` is the topic with the producer's commit log, whose newest entry contains the sequence of the next
+    record. The producer writes an entry at least every ``alive_seconds``.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Activity:
         return self._counters.records
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay in seconds; see ``Behind``."""
+        """Returns an upper bound of the delay in seconds; see ``Behind``."""
         return self._counters.seconds_behind()
 
     def metrics(self) -> Iterator[Metric]:
@@ -147,7 +147,7 @@ class Activity:
         return Check("follower", True, f"answered in {time.monotonic() - started:.3f} s")
 
     def line(self, *, rate: float) -> str:
-        """The progress line for a terminal; ``rate`` is in records per second."""
+        """Returns the progress line for a terminal; ``rate`` is in records per second."""
         counters = self._counters
         if not counters.started:
             return "connecting"
@@ -166,7 +166,7 @@ class Activity:
         return "  ".join(paused + ([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The counters as fields of a log message; empty before the start."""
+        """Returns the counters as fields of a log message; empty before the start."""
         counters = self._counters
         if not counters.started:
             return {}

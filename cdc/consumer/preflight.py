@@ -191,7 +191,9 @@ def _account(session: Session) -> str:
 
 
 def _privileges(session: Session) -> set[str]:
-    """The global privileges of the user, including those of its active roles (manual, "SHOW GRANTS Statement")."""
+    """Returns the global privileges of the user, including those of its active roles (manual, "SHOW GRANTS
+    Statement").
+    """
     roles = str(session.rows("SELECT CURRENT_ROLE()")[0][0])
     using = "" if roles == "NONE" else f" USING {roles}"
     held: set[str] = set()

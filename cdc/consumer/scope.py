@@ -12,8 +12,8 @@ __all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
-    """Returns a function that decides whether a database or table is replicated. Its argument is a URI with the
-    leader's name.
+    """Returns a function that decides whether a database or table, given as a URI with the leader's name, is
+    replicated.
 
     That function raises UserError if a replicated database has the name of the consumer's own database on the follower.
     """
@@ -52,7 +52,7 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
 
 
 def listed(profile: Profile) -> str:
-    """The filters and renames as JSON. Profiles that replicate the same objects have the same JSON."""
+    """Returns the filters and renames as JSON. Profiles that replicate the same objects have the same JSON."""
     scope: dict[str, object] = {**profile.filters.listed()}
     if profile.renames:
         scope["renames"] = profile.renames

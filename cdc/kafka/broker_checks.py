@@ -21,7 +21,7 @@ _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
 class Brokers:
-    """A connection to the brokers in ``properties`` (librdkafka's). The first call opens the connection."""
+    """A connection to the brokers in ``properties`` (librdkafka's), which the first call opens."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
@@ -46,10 +46,9 @@ class Brokers:
         return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
 
     def commits(self, topic: str) -> Commits | None:
-        """The newest entry of the commit log ``topic``, with the time at which the producer wrote it.
+        """Returns the newest entry of the commit log ``topic``, with the time at which the producer wrote it.
 
-        None if there is no entry, or if the brokers do not answer. The health check reports that the brokers do not
-        answer.
+        None if there is no entry, or if the brokers do not answer, which the health check reports.
         """
         if not self.check([topic]).ok:
             return None
@@ -59,8 +58,8 @@ class Brokers:
             return None
 
     def next_sequence(self, commits: str) -> int | None:
-        """The sequence that follows the last readable record, read from the commit log ``commits``; None if the method
-        ``commits`` returns None.
+        """Returns the sequence after the last readable record, from the newest entry of the topic ``commits``; None if
+        there is no entry or the brokers do not answer.
         """
         newest = self.commits(commits)
         return newest.next_sequence if newest else None

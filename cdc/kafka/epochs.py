@@ -52,7 +52,9 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
 
 
 def epoch_at(marks: Iterable[Mark], offset: int) -> int:
-    """The newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch does."""
+    """Returns the newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch
+    does.
+    """
     return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
 
 

@@ -128,8 +128,9 @@ class Fragments:
     """Joins the fragments that one connection reads, and keeps the fragments of the incomplete record of each
     partition.
 
-    If ``on_disk`` is true, a record of many fragments becomes a LargeRecord. Messages that do not count as written
-    (module epochs) are left out; ``marks`` returns a partition's marks.
+    If ``on_disk`` is true, a record of many fragments becomes a LargeRecord. Void messages, which a former producer
+    wrote too late (see module ``kafka.epochs``), and epoch marks are left out. ``marks(partition)`` returns the epoch
+    marks of the partition.
     """
 
     def __init__(self, marks: Callable[[Partition], Iterable[Mark]] = lambda _: (), *, on_disk: bool = False) -> None:
@@ -216,7 +217,7 @@ class Fragments:
 
 
 def first_whole_sequence(message: Message) -> int:
-    """The sequence of the first complete record of a partition; ``message`` must be the oldest message in the
+    """Returns the sequence of the first complete record of a partition; ``message`` must be the oldest message in the
     partition.
 
     Raises PromiseError if the message is not a record.

@@ -65,7 +65,7 @@ class Merge(Generic[Lane, Item]):
                 yield from self.ready()
 
     def lanes(self) -> set[Lane]:
-        """The lanes with waiting items."""
+        """Returns the lanes with waiting items."""
         return set(+self._lanes)
 
 
@@ -141,7 +141,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
             self._reader.assign(begins)
 
     def new(self, commits: Commits) -> list[Partition]:
-        """The partitions in ``commits`` that are not read yet."""
+        """Returns the partitions in ``commits`` that are not read yet."""
         return [partition for partition in commits.partitions if partition not in self._partitions]
 
     def add(self, message: Message) -> None:

@@ -44,7 +44,9 @@ _NO_LEADER_YET = frozenset({
 
 
 def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, int]:
-    """The offset of the oldest message in each partition. ``properties`` are librdkafka's. Raises KafkaException."""
+    """Returns the offset of the oldest message in each partition. ``properties`` are librdkafka's. Raises
+    KafkaException.
+    """
     return _offsets(properties, partitions, _SPECS.earliest(), committed=True)
 
 
@@ -317,7 +319,9 @@ def _partition_of(message: Message) -> Partition:
 
 
 def _group(properties: Mapping[str, Any]) -> str:
-    """The consumer group of the reading program: ``group.id`` in ``properties``, or else the producer's group."""
+    """Returns the consumer group of the reading program: ``group.id`` in ``properties``, or else the producer's
+    group.
+    """
     return str(properties.get("group.id", _GROUP))
 
 

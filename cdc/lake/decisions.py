@@ -75,7 +75,7 @@ class Known:
     same_options: bool
 
     def last_of(self, name: Name) -> int:
-        """The sequence of the newest rows that were logged under the name ``name``; -1 if there are no rows."""
+        """Returns the sequence of the newest rows that were logged under the name ``name``; -1 if there are no rows."""
         return self.last.get(str(Uri(self.resource, *name)), -1)
 
 
@@ -107,8 +107,8 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
-    """Decides what to do with a table whose columns are unknown. This is possible as long as the table has no rows.
-    Raises NotTold if the table has rows.
+    """Decides what to do with a table that has no rows, and whose columns are unknown. Raises NotTold if the table has
+    rows.
     """
     found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
     if any(known.last_of((each.database, each.table)) >= each.first for each in found):

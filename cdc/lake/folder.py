@@ -43,7 +43,7 @@ _LONGEST = 120  # characters of an encoded name; a longer name is cut and ends w
 
 
 def folder(database: str, table: str) -> str:
-    """The folder of a table, relative to the folder of the lake."""
+    """Returns the folder of a table, relative to the folder of the lake."""
     return f"{encoded(database)}/{encoded(table)}"
 
 
@@ -56,7 +56,7 @@ def encoded(name: str) -> str:
 
 
 def version_folder(version: int) -> str:
-    """The folder with the rows of a version in plain Parquet, relative to the folder of the table."""
+    """Returns the folder with the rows of a version in plain Parquet, relative to the folder of the table."""
     return f"_v{version}"
 
 
@@ -126,7 +126,7 @@ class State:
 
 
 class LakeFolder:
-    """The folder of a lake. It is locked until ``close`` is called. ``identity`` describes the lake's format and its
+    """The folder of a lake, which is locked until ``close`` is called. ``identity`` describes the lake's format and its
     stream.
     """
 

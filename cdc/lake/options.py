@@ -76,7 +76,7 @@ def _folder(text: str) -> Path | str:
 
 
 def value_options(options: argparse.Namespace) -> Options:
-    """The options for values that Spark can't represent."""
+    """Returns the options for values that Spark can't represent."""
     return Options(zero_dates=options.zero_dates, on_alter=options.on_alter, typed_json=options.typed_json)
 
 

@@ -70,7 +70,7 @@ class _Refusal:
 
 @dataclass(slots=True)
 class Lake:
-    """A lake in ``folder`` with its ``state``. It contains the tables for which ``selects`` returns true.
+    """A lake in ``folder``, with its ``state`` and with the tables for which ``selects`` returns true.
 
     ``passed(point, table)`` is called when a run reaches a point; for example, the point "before" is before a table is
     written. If ``changes`` is set, each table also has a table of changes.

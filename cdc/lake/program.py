@@ -158,7 +158,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """The identity of a lake. A folder with a lake that has another identity can't be used."""
+    """Returns the identity of the lake. A folder that contains a lake with a different identity is refused."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

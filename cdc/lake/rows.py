@@ -17,7 +17,9 @@ GONE = "gone"
 
 
 def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) -> DataFrame:
-    """Computes all rows of the plan's table after sequence ``upto``, with the plan's columns."""
+    """Computes the rows that the plan's table contains once all records through sequence ``upto`` are applied, with the
+    plan's columns.
+    """
     changed = changed_rows(messages, plan, since=0, upto=upto)
     return _for_lakes(typed_rows(left_rows(changed, plan), plan, options))
 

@@ -16,7 +16,7 @@ _BLOCK = 3 << 18  # bytes; a multiple of three, so that the base64 of a block ne
 
 
 class BlobFile:
-    """An unnamed file with the bytes of BLOBs. It is deleted when no BLOB refers to it any more. Raises UserError if
+    """An unnamed file with the bytes of BLOBs, which is deleted when no BLOB refers to it any more. Raises UserError if
     the disk is full."""
 
     def __init__(self) -> None:

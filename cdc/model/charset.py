@@ -176,7 +176,7 @@ _WIDEST = {
 
 
 def bytes_of_character(charset: str) -> int:
-    """The maximum number of bytes of a character in a MySQL character set (MAXLEN in
+    """Returns the maximum number of bytes of a character in a MySQL character set (MAXLEN in
     information_schema.CHARACTER_SETS).
     """
     return _WIDEST.get(charset, 1)

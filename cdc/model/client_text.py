@@ -142,7 +142,7 @@ def units(data: bytes, charset: str) -> list[bytes]:
 
 @cache
 def blanks(charset: str) -> Blanks:
-    """The characters that the server's parser treats like a blank in a statement in this character set."""
+    """Returns the characters that the server's parser treats like a blank in a statement in this character set."""
     spaces, controls = _SPACES.get(charset, b""), _CONTROLS.get(charset, b"")
     return Blanks(client_decode(spaces, charset), client_decode(controls, charset)) if spaces or controls else NO_BLANKS
 

@@ -254,7 +254,7 @@ def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:
 
 
 def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
-    """The names of the fields in ``body`` that ``kind`` does not have."""
+    """Returns the names of the fields in ``body`` that ``kind`` does not have."""
     known = {each.name for each in fields(kind)}
     return [key for key in body if key not in known] if isinstance(body, dict) else []
 

@@ -83,13 +83,13 @@ class GtidSet:
         return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
 
     def minus(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set that are not in ``other``."""
+        """Returns the GTIDs of this set that are not in ``other``."""
         return GtidSet({
             source: _outside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items()
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (with its tag) also has GTIDs in ``other``."""
+        """Returns the GTIDs of this set whose source (with its tag) also has GTIDs in ``other``."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
@@ -159,7 +159,7 @@ def gtid_parts(gtid: str) -> tuple[str, str]:
 
 
 def executed_before(position: str) -> GtidSet:
-    """The set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
+    """Returns the set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
     domain."""
     gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
     return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
@@ -175,14 +175,16 @@ def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
 
 
 def mariadb_position(executed: GtidSet) -> str:
-    """The GTID position of MariaDB at which ``executed`` are the transactions before: the last GTID of each domain."""
+    """Returns the GTID position of MariaDB at which ``executed`` are the transactions before: the last GTID of each
+    domain.
+    """
     newest = sorted(newest_of_each_domain(executed).items())
     return ",".join(f"{domain}-{server}-{number}" for domain, (number, server) in newest)
 
 
 def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
-    """The transactions of ``needed`` that a copy with ``held`` lacks. In a domain of MariaDB the sequence numbers grow,
-    whichever server logs a transaction."""
+    """Returns the transactions of ``needed`` that a copy with ``held`` lacks. In a domain of MariaDB the sequence
+    numbers grow, whichever server logs a transaction."""
     missing = {}
     last = newest_of_each_domain(held)
     for source, intervals in needed.minus(held).intervals():
@@ -192,8 +194,8 @@ def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
 
 
 def given_gtid(text: str) -> str | None:
-    """The GTID that a user gives as ``text``, in lower case; None if it is none. A date is none, although it looks like
-    MariaDB's ``domain-server-sequence``."""
+    """Returns the GTID that a user gives as ``text``, in lower case; None if it is not a GTID. A date is not a GTID,
+    although it looks like MariaDB's ``domain-server-sequence``."""
     gtid = text.lower()
     return gtid if is_gtid(gtid) and not _DATE.fullmatch(gtid) else None
 
@@ -240,7 +242,9 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
 
 
 def _outside(intervals: Intervals, others: Intervals) -> Intervals:
-    """The parts of ``intervals`` that no interval in ``others`` contains. Both lists must be merged (``_merged``)."""
+    """Returns the parts of ``intervals`` that no interval in ``others`` contains. Both lists must be merged
+    (``_merged``).
+    """
     found: Intervals = []
     at = 0
     for first, high in intervals:

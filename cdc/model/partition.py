@@ -7,7 +7,7 @@ Partition = tuple[str, int]
 
 
 def partition_name(partition: Partition) -> str:
-    """The name ``topic/number`` of a partition."""
+    """Returns the name ``topic/number`` of a partition."""
     return f"{partition[0]}/{partition[1]}"
 
 

@@ -6,7 +6,7 @@ __all__ = ["Position", "file_number"]
 
 
 def file_number(file: str) -> int:
-    """The number in a binlog file's name. Compare these numbers, not the names, because binlog.1000000 follows
+    """Returns the number in a binlog file's name. Compare these numbers, not the names, because binlog.1000000 follows
     binlog.999999.
     """
     return int(file.rpartition(".")[2])

@@ -134,8 +134,8 @@ class Record:
         return self.transaction.startswith(_OF_COPY)
 
     def emptied(self) -> "Record":
-        """The record without rows and without effect. It also has no range, because a chunk without rows would empty
-        its range.
+        """Returns the record without rows and without effect. It also has no range, because a chunk without rows would
+        empty its range.
         """
         return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 

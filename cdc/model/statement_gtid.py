@@ -19,26 +19,28 @@ LAST = (1 << 63) - 2  # the highest number that MySQL accepts
 
 
 def ddl_uuid(resource: str) -> str:
-    """The source (UUID) of the GTIDs under which an earlier version executed the statements of the leader
+    """Returns the source (UUID) of the GTIDs under which an earlier version executed the statements of the leader
     ``resource``."""
     return str(uuid.uuid5(_NAMESPACE, resource))
 
 
 def former_gtid(resource: str, sequence: int) -> str:
-    """The GTID under which an earlier version executed a statement of the leader ``resource``; ``sequence`` is the
-    statement's sequence (from 0).
+    """Returns the GTID under which an earlier version executed a statement of the leader ``resource``; ``sequence`` is
+    the statement's sequence (from 0).
     """
     return f"{ddl_uuid(resource)}:{sequence + 1}"
 
 
 def statement_uuid(resource: str) -> str:
-    """The source (UUID) of the GTIDs under which a consumer executes the statements of the leader ``resource``."""
+    """Returns the source (UUID) of the GTIDs under which a consumer executes the statements of the leader
+    ``resource``.
+    """
     return str(uuid.uuid5(_NUMBERED, resource))
 
 
 def statement_gtid(resource: str, number: int) -> str:
-    """The GTID of the ``number``-th statement (from 1) of the leader ``resource``. A server executes each GTID only
-    once."""
+    """Returns the GTID of the ``number``-th statement (from 1) of the leader ``resource``. A server executes each GTID
+    only once."""
     return f"{statement_uuid(resource)}:{number}"
 
 

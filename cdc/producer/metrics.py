@@ -94,7 +94,7 @@ class ProducerMetrics:
         self._behind.drained_at = time.monotonic()
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay, in seconds, between the leader and the topics (see ``Behind``)."""
+        """Returns an upper bound of the delay, in seconds, between the leader and the topics (see ``Behind``)."""
         return self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:

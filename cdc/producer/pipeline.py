@@ -231,7 +231,9 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """The writer of messages about binlog events after ``shown``; it is used only if the decoder yields such events."""
+    """Returns the writer of messages about binlog events after ``shown``; it is used only if the decoder yields such
+    events.
+    """
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
 
@@ -360,8 +362,8 @@ class _Producer:
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
-        """The entry to continue after, with this process's name and filters; ``newest`` is the commit log's newest
-        entry.
+        """Returns the entry to continue after, with this process's name and filters; ``newest`` is the commit log's
+        newest entry.
 
         Also returns the objects that the filters newly include, if they must be copied: until then the filters of
         ``newest`` hold.

@@ -35,7 +35,8 @@ def starting_entry(
     filters: dict[str, list[str]],
     named: Callable[[Position], bool] = lambda _: True,
 ) -> Entry:
-    """The entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no entry yet.
+    """Returns the entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no
+    entry yet.
 
     ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``named(position)`` is called to find out
     whether the leader's first rows after a position were logged with the names of their columns. Raises UserError if
@@ -132,7 +133,7 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
 
 
 def _first_entry(leader: Leader, *, start: str, named: Callable[[Position], bool]) -> Entry:
-    """The first entry of a producer without a commit log, for the profile's ``start``.
+    """Returns the first entry of a producer without a commit log, for the profile's ``start``.
 
     Raises UserError if the leader has purged transactions after the start, or has not executed the transactions before
     it.

@@ -29,7 +29,7 @@ Passes = Callable[[bytes, str], bool]
 
 
 def tailing_consumer(kafka: Kafka, group: str) -> Consumer:
-    """A consumer for TailedTopic and TailedTopics. Nothing is committed for its ``group``."""
+    """Returns a consumer for TailedTopic and TailedTopics. Nothing is committed for its ``group``."""
     own = {
         "group.id": group,
         "enable.auto.commit": False,
@@ -43,7 +43,7 @@ def tailing_consumer(kafka: Kafka, group: str) -> Consumer:
 
 
 def stopped_reading(error: KafkaError, kafka: Kafka, *, group: str, answered: bool) -> CdcError:
-    """The error with which reading ends; ``answered`` is whether all old records were read before."""
+    """Returns the error with which reading ends; ``answered`` is whether all old records were read before."""
     where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
         return PromiseError(

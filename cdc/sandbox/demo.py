@@ -236,7 +236,7 @@ def _shown(record: dict[str, Any]) -> str:
 
 
 def _statements() -> Iterator[str]:
-    """Yields the statements of the tutorial. The file of the tutorial has one statement per line."""
+    """Yields the statements of the tutorial, whose file has one statement per line."""
     for line in _TUTORIAL.read_text().splitlines():
         if line and not line.startswith("--"):
             yield line.rstrip(";")

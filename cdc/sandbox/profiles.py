@@ -25,7 +25,7 @@ class ProfileFiles:
 
     @classmethod
     def below(cls, folder: Path) -> Self:
-        """The paths of the profiles in ``folder``."""
+        """Returns the paths of the profiles in ``folder``."""
         return cls(*(folder / f"{name}_profile.toml" for name in ("producer", "consumer", "follower")))
 
     def write(self, *, leader_port: int, follower_port: int, kafka_port: int) -> None:

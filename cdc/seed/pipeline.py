@@ -229,7 +229,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
 
 
 def _passes(startup: Startup) -> Callable[[Uri], bool]:
-    """Returns the function that decides whether a table is loaded. Its argument is the leader's URI of the table."""
+    """Returns the function that decides whether a table, given as the leader's URI, is loaded."""
     wanted = replicated(startup.scope)
     return (lambda uri: wanted(uri.folded())) if startup.session.folds_names else wanted
 

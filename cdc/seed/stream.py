@@ -105,7 +105,7 @@ class Stream:
         yield Transaction([on_part_of_rows(self.statements[sequence])], dict(self.offsets), 0, statement=True)
 
     def _empty(self, sequence: int) -> Transaction:
-        """Builds a transaction without rows. It only moves the checkpoint to ``sequence``."""
+        """Builds a transaction without rows, which only moves the checkpoint to ``sequence``."""
         head = self.heads[sequence]
         position = Position(head.file, head.position)
         uri = Uri(self.resource, NO_DATABASE)

@@ -33,8 +33,8 @@ class _Completion(argparse.Action):
 
 
 def _script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The completion of the program's options, of its commands and of the values that an option chooses from; all other
-    words are completed as files.
+    """Returns the completion of the program's options, of its commands and of the values that an option chooses from;
+    all other words are completed as files.
     """
     name = parser.prog.replace("-", "_").replace(".", "_")
     cases = "".join(f'    {option}) choices="{" ".join(values)}" ;;\n' for option, values in _choices(parser))

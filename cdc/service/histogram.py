@@ -32,7 +32,7 @@ class Histogram:
         self.seconds += seconds
 
     def metric(self, name: str, what: str) -> HistogramMetricFamily:
-        """The metric of this ``name``; its samples are ``…_bucket``, ``…_count`` and ``…_sum``."""
+        """Returns the metric of this ``name``; its samples are ``…_bucket``, ``…_count`` and ``…_sum``."""
         # The count is the last bucket, also if a duration is added meanwhile.
         buckets = list(zip(_NAMES, map(float, accumulate(self._counts.copy())), strict=True))
         return HistogramMetricFamily(name, what, buckets=buckets, sum_value=self.seconds)

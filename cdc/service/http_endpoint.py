@@ -186,6 +186,6 @@ class Endpoint:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stops listening. A request that is being answered continues until the process ends."""
+        """Stops listening. A request that is being answered is still completed, unless the process ends first."""
         self._server.shutdown()
         self._server.server_close()

@@ -20,7 +20,7 @@ _OLDEST = 17
 
 
 def with_spark() -> str:
-    """The command that installs PySpark for the Python that runs this program.
+    """Returns the command that installs PySpark for the Python that runs this program.
 
     The command does not contain the name of cdc's own package: no package registry contains the package, so anybody
     could register its name there.

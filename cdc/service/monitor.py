@@ -33,17 +33,17 @@ class Activity(Protocol):
     def checks(self) -> Iterator[Check]: ...
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay in seconds; None if nothing is known about the delay yet (``Behind``)."""
+        """Returns an upper bound of the delay in seconds; None if nothing is known about the delay yet (``Behind``)."""
 
     def line(self, *, rate: float) -> str:
-        """The progress line for a terminal; ``rate`` is in records per second."""
+        """Returns the progress line for a terminal; ``rate`` is in records per second."""
 
     def totals(self) -> dict[str, object]:
-        """The fields of the periodic log message; empty until the program has done something."""
+        """Returns the fields of the periodic log message; empty until the program has done something."""
 
 
 def info(program: str, profile: Profile) -> dict[str, str]:
-    """The labels of ``cdc_info``, which distinguish the programs of several leaders and followers."""
+    """Returns the labels of ``cdc_info``, which distinguish the programs of several leaders and followers."""
     database = profile.database
     return {
         "program": program,

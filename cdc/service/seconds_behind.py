@@ -23,8 +23,8 @@ class Behind:
         return self.drained_at is not None and monotonic - self.drained_at <= self.look_seconds
 
     def seconds(self, *, wall: float, monotonic: float) -> float | None:
-        """An upper bound for the time that any change of the leader has been waiting, in seconds; None if nothing is
-        known yet.
+        """Returns an upper bound for the time that any change of the leader has been waiting, in seconds; None if
+        nothing is known yet.
 
         The result is 0.0 while the source is empty. Otherwise two bounds hold, and the smaller one is returned: a
         waiting change is younger than the newest finished change, and it arrived after the source was last empty.

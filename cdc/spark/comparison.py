@@ -172,7 +172,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
 
 
 def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
-    """The tables whose beginning is in neither side's stream."""
+    """Returns the tables whose beginning is in neither side's stream."""
     of_sides = [beginnings(each) for each in lineages.values()]
     names = frozenset[Name]().union(*of_sides)
     return frozenset(

@@ -207,7 +207,7 @@ def _without(line: Table, accepted: AcceptedRows) -> Table:
 
 
 def _keys(found: RowFindings, drifted: DataFrame, folder: Path) -> Iterator[str]:
-    """The keys of the drifted rows that are not accepted, as JSON lines."""
+    """Yields the keys of the drifted rows that are not accepted, as JSON lines."""
     if found.drifted_rows <= _LISTED:
         for row in found.drifted:
             known = {"database": row.database, "table": row.table, "keyed": row.keyed, "identity": row.identity}
@@ -222,7 +222,7 @@ def _drifted(rows: Iterable[Row]) -> list[DriftedRow]:
 
 
 def _place(row: DriftedRow) -> tuple[Any, ...]:
-    """The sort key of a row, in the order of ``row_drift.ORDER``, NULLs first."""
+    """Returns the sort key of a row, in the order of ``row_drift.ORDER``, NULLs first."""
     lasts = (each["sequence"] if each else -1 for each in (row.leader_last, row.follower_last))
     return row.database, row.table, row.kind, *lasts, row.rows
 
@@ -396,8 +396,8 @@ def _listed(
 
 
 def _waiting(streams: Streams) -> int | None:
-    """The commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if the
-    follower has applied all records.
+    """Returns the commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if
+    the follower has applied all records.
     """
     sequence, leader = streams.watermark.sequence, streams.contents.get(LEADER)
     if sequence is None or leader is None or leader.end <= sequence:
@@ -408,8 +408,8 @@ def _waiting(streams: Streams) -> int | None:
 
 
 def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> Iterator[SchemaDrift]:
-    """The objects that skipped events may have changed. Neither topic contains the changes of a skipped event, so
-    comparing rows can't find them.
+    """Yields the objects that skipped events may have changed. Neither topic contains the changes of a skipped event,
+    so comparing rows can't find them.
     """
     for side, end in within.ends.items():
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]

@@ -138,7 +138,7 @@ def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | N
 
 
 def _behind(acts: list[Act], base_copy: BaseCopy | None, side: str) -> list[Act]:
-    """The ``acts`` of one side whose effects the base copy, if any, does not contain already."""
+    """Returns the ``acts`` of one side whose effects the base copy, if any, does not contain already."""
     return [act for act in acts if base_copy is None or not base_copy.holds(act, side)]
 
 

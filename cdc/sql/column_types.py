@@ -57,5 +57,5 @@ def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
 
 
 def types_json(types: Iterable[str]) -> str:
-    """Writes the JSON of a record's column types. It is inserted after the column names."""
+    """Writes the JSON of a record's column types, which is inserted after the column names."""
     return f',"types":{json.dumps(list(types), ensure_ascii=False)}'

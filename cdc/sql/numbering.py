@@ -79,7 +79,7 @@ def filled_column(clauses: list[SqlReader]) -> str:
 
 
 def dropped_columns(clauses: list[SqlReader]) -> tuple[str, ...]:
-    """The columns that the clauses drop."""
+    """Returns the columns that the clauses drop."""
     found: list[str] = []
     for clause in clauses:
         ahead = replace(clause)

@@ -20,7 +20,7 @@ class SqlReader:
     at: int = 0
 
     def peek(self) -> str:
-        """The next keyword, in capitals; empty at the end, or if the next token is not a keyword."""
+        """Returns the next keyword, in capitals; empty at the end, or if the next token is not a keyword."""
         return self.items[self.at].word() if self.at < len(self.items) else ""
 
     def comes(self, *words: str) -> bool:

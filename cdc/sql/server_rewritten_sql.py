@@ -127,8 +127,8 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         (inside if depth else options).add(span.token.word())
     key = _GENERATED_KEY.match(data) is not None
     if key and {"ENGINE", "CHARSET"} <= options:
-        # It is uncertain who wrote the statement. A dump also contains both options, and the server leaves parts of the
-        # text as they were typed.
+        # The statement may come from the server or from a dump: a dump contains ENGINE and CHARSET, too, and the server
+        # leaves parts of the text as they were typed.
         raise ValueError(_UNCERTAIN)
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:

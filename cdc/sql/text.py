@@ -25,9 +25,10 @@ _LIKE_ASCII = "swe7"
 
 @dataclass(frozen=True, slots=True)
 class StatementText:
-    """A statement in one character set. ``known`` is its text, with lone surrogates for lost bytes.
+    """A statement in one character set. ``known`` is its text, with lone surrogates for lost bytes (bytes that could
+    not be decoded).
 
-    ``problem`` is the reason why it is not known how the server reads the statement; it is empty if this is known.
+    ``problem`` describes why the server's reading of the statement is uncertain; it is empty if it is certain.
     """
 
     known: str
@@ -101,7 +102,9 @@ def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
 
 
 def _ascii_only(data: bytes, charset: str) -> str:
-    """Decodes the text. Each character outside of ASCII becomes a lone surrogate, which means that bytes are lost."""
+    """Decodes the text. Each character outside of ASCII becomes a lone surrogate, which stands for bytes that could not
+    be decoded.
+    """
     try:
         cut = units(data, charset)
     except ValueError:

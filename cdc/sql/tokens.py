@@ -37,7 +37,9 @@ class Token(NamedTuple):
     text: str
 
     def word(self) -> str:
-        """The keyword that the token may be, in capitals; empty for a token that is not an unquoted word."""
+        """Returns the token in capitals, for comparison with keywords; empty if the token is not an unquoted ASCII
+        word.
+        """
         # Only ASCII words are keywords. ``upper`` turns some other letters into ASCII letters, but the server does not
         # read such words as keywords.
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""

@@ -94,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _filter(arguments: argparse.Namespace) -> Filter:
-    """The filter of the command line. Raises UserError."""
+    """Returns the filter of the command line. Raises UserError."""
     return Filter(
         tables=tuple(arguments.table),
         key=arguments.key,

@@ -94,7 +94,7 @@ class AllMessages:
 
 
 def _partitions(properties: Mapping[str, Any], names: Topics, more: set[str]) -> list[Partition]:
-    """All partitions of the leader\'s topics that exist, and of ``more`` topics."""
+    """Lists all partitions of the leader's topics and of the topics ``more``, if the topics exist."""
     with admin_client(properties) as admin:
         # The metadata of all topics are requested: a request for one topic may create it.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics

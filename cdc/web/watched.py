@@ -67,7 +67,7 @@ class WatchedStream:
         self._samples: deque[Sample] = deque(maxlen=round(HOUR / _SAMPLE_SECONDS) + 1)
 
     def leader_uuid(self) -> str:
-        """The id of the server whose binlog the producer reads; empty if unknown."""
+        """Returns the id of the server whose binlog the producer reads; empty if unknown."""
         answer = self.kafka.answer.value
         return answer.entry.server_uuid if answer and answer.entry else ""
 

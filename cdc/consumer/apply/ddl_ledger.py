@@ -85,7 +85,8 @@ _SHOWN = 100_000  # characters; longer texts of skipped statements are cut, sinc
 
 
 class DdlLedger:
-    """Executes the DDL statements (Query records) of one leader. The caller commits the returned notes.
+    """Executes the DDL statements (Query records) of one leader. The caller executes and commits the returned
+    statements, which update the ledger (``ledger_table``).
 
     ``session`` applies the rows. Statements are executed on another connection. It is reset before each statement, so
     that the session variables of one statement do not affect the next. Statements whose effects are contained in the
@@ -122,14 +123,14 @@ class DdlLedger:
         self.leader_version: Callable[[], str] = str
 
     def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
-        """Executes at least the first statement of ``records``, and returns a note for each executed statement. A
-        statement that was executed before is not executed again, only noted.
+        """Executes at least the first statement of ``records``, and returns, for each executed statement, SQL that
+        notes it in the ledger. A statement that was executed before is not executed again, only noted.
 
-        The notes must commit with the checkpoint. The method ends early before a statement that fails or that the
-        filters leave out, and also after about a second, so that the caller commits the executed statements first.
-        ``commit`` commits the rows that precede the first statement; it is called before that statement is executed.
-        Raises Unapplicable if the follower refuses the first statement, Interrupted if the first statement must be
-        tried again.
+        The caller must commit this SQL together with the checkpoint. The method ends early before a statement that
+        fails or that the filters leave out, and also after about a second, so that the caller commits the executed
+        statements first. ``commit`` commits the rows that precede the first statement; it is called before that
+        statement is executed. Raises Unapplicable if the follower refuses the first statement, Interrupted if the first
+        statement must be tried again.
         """
         first = records[0]
         try:
@@ -253,8 +254,8 @@ class DdlLedger:
     def _why_not(self, record: Record) -> str | None:
         """Returns the reason why the statement is not executed; None if it is to be executed.
 
-        Raises Unapplicable if only some of the statement's objects pass the filters, unless the base copy contains the
-        statement.
+        Raises Unapplicable if only some of the statement's objects pass the filters, unless the base copy already
+        contains the statement's effect.
         """
         uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]

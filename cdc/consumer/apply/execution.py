@@ -58,7 +58,9 @@ class Execution:
         other: Executor = self._parallel
         if self._is_independent(batch):
             chosen, other = other, chosen
-        batch.steps = ()  # frees each step once its statement is built
+        # Drops this reference to the steps, so that each step is freed as soon as ``batch.statements`` has built its
+        # SQL.
+        batch.steps = ()
         other.commit()
         chosen.put(batch)
 

@@ -90,10 +90,10 @@ class ParallelExecutor:
         self._close_additional()
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Rolls back the uncommitted batches, after a failure or on a new first connection.
+        """Rolls back the uncommitted batches after a failure, or after the program has connected to the follower again.
 
-        ``checkpoint`` is the checkpoint of the last batch that is known to be committed. Raises PromiseError if the
-        follower has a checkpoint that belongs to no batch; Interrupted, Refused.
+        ``checkpoint`` is the checkpoint of the last batch that is known to be committed. Raises Interrupted and
+        Refused, and PromiseError if the checkpoint on the follower belongs to no batch.
         """
         # The transactions of idle connections are rolled back first, because a busy connection may wait for a lock that
         # an idle connection holds.

@@ -100,8 +100,8 @@ def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tupl
     """Returns the statements that end a batch's transaction on the follower, and the checkpoint that they set;
     ``before`` is the follower's checkpoint before the batch.
 
-    The statements ``notes`` write rows about the batch's DDL statements and left out events to the ledger. The
-    checkpoint commits in the same transaction as the rows, so that after a crash both are stored or neither is.
+    The statements ``notes`` update the ledger for the batch's DDL statements and skipped events. The checkpoint commits
+    in the same transaction as the rows, so that after a crash both are stored or neither is.
     """
     if not batch.ends:
         return [], before

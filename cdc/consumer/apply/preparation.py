@@ -53,7 +53,8 @@ class Preparation:
         self._differences = differences
         self._passes = passes
         self._reached = checkpoint  # the checkpoint of the last prepared batch
-        # The ledger's notes on DDL statements and left out events; they commit together with the rows.
+        # SQL statements that update the ledger for DDL statements and skipped events. They are executed in the same
+        # transaction as the rows.
         self._notes: list[Statement] = []
         self._rows = self._filtered = 0  # rows of the follower's open transaction, up to the last prepared batch
 
@@ -62,7 +63,7 @@ class Preparation:
         self._reached = checkpoint
 
     def forget_tables(self) -> None:
-        """Forgets the definitions of all tables, because they may have changed. They are then read from the follower
+        """Forgets the definitions of all tables, because they may have changed, so that they are read from the follower
         again.
         """
         self._tables.forget()

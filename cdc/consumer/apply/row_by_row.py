@@ -73,7 +73,7 @@ class RowByRow:
 
         While a table is copied, a differing row is expected and not counted as a conflict.
 
-        Raises Unapplicable for a conflict under "stop", and for a row that the follower refuses; Interrupted.
+        Raises Interrupted, and Unapplicable for a conflict under "stop" and for a row that the follower refuses.
         """
         # The cached definitions are forgotten, because the batch may have failed after another client altered a table.
         self._tables.forget()

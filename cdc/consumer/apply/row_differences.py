@@ -35,7 +35,7 @@ class RowDifferences:
         self._other_types.clear()
 
     def comparable(self, table: Uri) -> frozenset[str]:
-        """The columns of a table that can be compared as text. Raises the errors of ``SchemaCache.shape``."""
+        """Returns the columns of a table that can be compared as text. Raises the errors of ``SchemaCache.shape``."""
         return self._tables.shape(table).columns - self._other_types.get(table, frozenset())
 
     def of(self, change: Change) -> str:

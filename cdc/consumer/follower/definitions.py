@@ -39,7 +39,7 @@ def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> N
 
 
 def _defined(session: Session, record: Record, column: str) -> str:
-    """The follower's definition of the column; empty if the follower's table lacks the column."""
+    """Returns the follower's definition of the column; empty if the follower's table lacks the column."""
     where = f"TABLE_SCHEMA={quoted(record.uri.database)} AND TABLE_NAME={quoted(record.uri.table or '')}"
     rows = session.rows(
         "SELECT CONCAT(COLUMN_TYPE, IFNULL(CONCAT(' character set ', CHARACTER_SET_NAME), ''), "

@@ -73,7 +73,7 @@ def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> 
 
 
 def _holder(session: _Session, name: str) -> int | None:
-    """The id of the connection that holds the lock; None if no connection holds it."""
+    """Returns the id of the connection that holds the lock; None if no connection holds it."""
     ((holder,),) = session.rows(f"SELECT IS_USED_LOCK('{name}')")
     return None if holder is None else int(holder)
 

@@ -68,8 +68,8 @@ class RangeRows:
         self._placed[uri] = schema
 
     def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
-        """The number of rows of the chunk whose exact keys do not exist on the follower; called after the rows were
-        written."""
+        """Returns the number of rows of the chunk whose exact keys do not exist on the follower; called after the rows
+        were written."""
         if not len(chunk.rows):
             return 0
         found = self._compared(chunk, schema, 0, size)

@@ -50,7 +50,7 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
 
 
 def key_columns(session: Session, effect: Effect) -> list[str]:
-    """The columns of the primary key of the follower's table, in their order."""
+    """Returns the columns of the primary key of the follower's table, in their order."""
     found = session.rows(
         f"SELECT COLUMN_NAME FROM information_schema.STATISTICS {_where(effect)} AND INDEX_NAME = 'PRIMARY' "
         "ORDER BY SEQ_IN_INDEX"

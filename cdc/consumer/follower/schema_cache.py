@@ -58,7 +58,7 @@ class Column(NamedTuple):
         return self.data_type.upper() in _SECONDS and "(" in self.type
 
     def rounded(self) -> Rounded | None:
-        """The type and digits of a column FLOAT(M,D) or DOUBLE(M,D) that is not generated; None for any other
+        """Returns the type and digits of a column FLOAT(M,D) or DOUBLE(M,D) that is not generated; None for any other
         column."""
         kind, _, more = self.type.upper().partition("(")
         if kind not in ("FLOAT", "DOUBLE") or self.digits is None or self.decimals is None or self.expression:
@@ -165,7 +165,7 @@ class SchemaCache:
         )
 
     def generated(self, table: Uri) -> frozenset[str]:
-        """The generated columns of a table. Raises the errors of ``shape``."""
+        """Returns the generated columns of a table. Raises the errors of ``shape``."""
         return self.shape(table).generated
 
     def _check_engine(self, table: Uri) -> None:
@@ -197,7 +197,7 @@ class SchemaCache:
                 )
 
     def _like(self, table: Uri) -> list[Uri]:
-        """All replicated tables with an engine that has no transactions, beginning with ``table``."""
+        """Returns all replicated tables with an engine that has no transactions, beginning with ``table``."""
         found = self._session.rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
             "JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_TYPE = 'BASE TABLE' AND TRANSACTIONS <> 'YES' "

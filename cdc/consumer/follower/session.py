@@ -352,8 +352,8 @@ class Session:
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
-        """The id of this session's previous connection to this server; 0 if there was none. Each server has its own
-        ids.
+        """Returns the id of this session's previous connection to this server; 0 if there was none. Each server has its
+        own ids.
         """
         return self._thread_ids.get(server, 0)
 
@@ -561,7 +561,7 @@ class SentPacket:
 
 
 def stored_rows(result: Any) -> int:
-    """The number of rows that a LOAD DATA LOCAL has stored unchanged, read from pymysql's ``result``.
+    """Returns the number of rows that a LOAD DATA LOCAL has stored unchanged, read from pymysql's ``result``.
 
     With LOCAL, errors are only warnings: one for each changed value, and one for each row that was left out because its
     key exists. A warning does not identify its row, so each warning counts as one row.

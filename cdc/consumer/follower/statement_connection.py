@@ -154,8 +154,8 @@ class StatementConnection:
         self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
-        """Returns a session with the leader's variables and the assignments ``own``. The session executes its next
-        statement under ``gtid``.
+        """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
+        under ``gtid``.
 
         Raises Interrupted or Refused; the caller must then call ``close``.
         """

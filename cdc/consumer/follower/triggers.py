@@ -38,7 +38,8 @@ class Triggers:
         self._checked.clear()
 
     def check(self, table: Uri) -> None:
-        """Raises PromiseError if the table has a trigger or its database has an event that runs; Interrupted, Refused.
+        """Raises Interrupted and Refused, and PromiseError if the table has a trigger or its database has an event that
+        runs.
 
         Triggers are dropped on a new connection, because a DROP on the session that applies rows would commit its
         transaction.
@@ -57,7 +58,7 @@ class Triggers:
                     event(_LOG, "trigger dropped", level=logging.WARNING, trigger=name, table=table_name(table))
 
     def _triggers(self, table: Uri) -> list[tuple[str, str]]:
-        """The triggers in the table's database, each with its name and its table."""
+        """Returns the triggers in the table's database, each with its name and its table."""
         return [
             (str(name), str(of))
             for name, of in self._session.rows(

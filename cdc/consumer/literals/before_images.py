@@ -52,7 +52,7 @@ class Comparison:
 
 
 def compared(record: Record, columns: frozenset[str]) -> list[int]:
-    """The indexes of the columns to compare; ``columns`` are the names of the writable columns."""
+    """Returns the indexes of the columns to compare; ``columns`` are the names of the writable columns."""
     return [index for index, column in enumerate(record.columns) if column in columns]
 
 

@@ -54,8 +54,7 @@ class ImageKeys:
 
 
 def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping[str, str]) -> ImageKeys:
-    """Returns the way to compute the keys of rows with these columns. The types of the columns are found from the
-    ``images``.
+    """Returns the way to compute the keys of rows with these columns, whose types are found from the ``images``.
 
     ``documents`` maps the literal of each JSON document to the text that the server returns for it (``document_text``).
     Raises ValueError for an invalid value.
@@ -131,7 +130,9 @@ def document_text(document: str) -> str:
 
 
 def document_literals(images: Iterable[Image]) -> list[str]:
-    """The literals of all JSON documents in the images, without duplicates. Raises ValueError for an invalid value."""
+    """Returns the literals of all JSON documents in the images, without duplicates. Raises ValueError for an invalid
+    value.
+    """
     return list(
         dict.fromkeys(
             literal(value)

@@ -7,8 +7,8 @@ taken from columns of a recursive common table expression. Its first row determi
 second row contains the values.
 
 The JSON parser of MySQL 8.0 replaces one double in ten by a neighbouring double, but doubles in SQL literals are exact.
-So for MySQL 8.0, a document with doubles is converted to a tree (``apart``), in which each double becomes an SQL
-literal.
+So for MySQL 8.0, a document with doubles is converted to the tagged form of typed documents (``JsonTyped`` in
+``model.values``) by ``apart``; there each double becomes an SQL literal.
 """
 
 import base64
@@ -42,12 +42,14 @@ _Columns = list[tuple[str, str]]  # for each column, its type and the literal of
 
 
 def document(content: Any) -> str:
-    """Writes SQL for a JSON document whose members have only JSON's own types."""
+    """Writes SQL for a JSON document without members of SQL types."""
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
 
 
 def apart(content: Any) -> Any:
-    """Converts a document of JSON's own types to the tree of a typed document; None if it contains no double."""
+    """Converts a document without SQL types to the tagged form that ``typed_document`` reads; returns None if the
+    document contains no double.
+    """
     if isinstance(content, float):
         return content
     if isinstance(content, list):
@@ -64,7 +66,7 @@ def apart(content: Any) -> Any:
 
 
 def checked(tree: Any) -> Any:
-    """Returns the tree of a typed document for MySQL 8.0.
+    """Returns a typed document, in its tagged form, for MySQL 8.0.
 
     MySQL 8.0 changes a TIME of 32 hours or more in a document. So such a member is marked with a tag that is refused
     when the SQL is written.
@@ -80,7 +82,7 @@ def checked(tree: Any) -> Any:
 
 
 def _tree(content: Any, tree: Any) -> Any:
-    """Returns the tree of a member that may contain no doubles. A list of values of JSON's own types is unchanged."""
+    """Returns the tagged form of a member that may contain no doubles. A list without SQL types is unchanged."""
     if tree is None and isinstance(content, dict):
         return {"object": {key: _tree(member, None) for key, member in content.items()}}
     return content if tree is None else tree

@@ -33,7 +33,9 @@ NONE_ROUNDED: Mapping[str, Rounded] = {}
 
 
 def to_copy(value: Value) -> str | None:
-    """The literal of a floating-point number; None for any other value. Raises ValueError for an invalid number."""
+    """Returns the literal of a floating-point number; None for any other value. Raises ValueError for an invalid
+    number.
+    """
     if isinstance(value, dict):
         for tag in _FLOATS:
             if tag in value:

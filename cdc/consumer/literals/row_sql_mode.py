@@ -33,12 +33,12 @@ def setting(mode: str) -> bytes:
 
 
 def leader_modes(record: Record) -> str:
-    """The modes of the leader's session that change computed values."""
+    """Returns the modes of the leader's session that change computed values."""
     return _USUAL if record.sql_mode is None else record.sql_mode
 
 
 def needs_comparison(modes: str) -> bool:
-    """Whether computed values must be compared with the leader's values.
+    """Whether values that the server computes must be compared with the leader's values.
 
     They must, because another session of the leader may have written the row under other modes. Only modes about zeros
     in dates need no comparison, because they never change a value without an error.
@@ -47,7 +47,7 @@ def needs_comparison(modes: str) -> bool:
 
 
 def strict(modes: str, *, adds: bool) -> str:
-    """The sql_mode for writing rows of a table with values that the server computes.
+    """Returns the sql_mode for writing rows of a table with values that the server computes.
 
     Values are padded only if rows are added (``adds``), because with padding an existing row would not be found.
 
@@ -57,13 +57,13 @@ def strict(modes: str, *, adds: bool) -> str:
 
 
 def lax(modes: str, *, adds: bool) -> str:
-    """The sql_mode in which MySQL's own replicas write: a value that does not fit is changed, not refused."""
+    """Returns the sql_mode in which MySQL's own replicas write: a value that does not fit is changed, not refused."""
     return ",".join([_ALWAYS, *_named(modes, padded=adds)])
 
 
 def permissive(modes: str, *, adds: bool) -> str:
-    """The modes of ``lax``, but with any date allowed, because older rows may contain dates that the leader's modes do
-    not allow.
+    """Returns the modes of ``lax``, but with any date allowed, because older rows may contain dates that the leader's
+    modes do not allow.
     """
     others = [name for name in _named(modes, padded=adds) if name not in _DATES]
     return ",".join([LAX, *others])

@@ -70,7 +70,9 @@ def _literals(column: Sequence[Value]) -> tuple[list[str], Tags]:
 
 
 def _column_literals(column: Sequence[Value], tag: str) -> tuple[list[str], Tags]:
-    """The literals of a column in which each value has this tag or is NULL. Raises an error for any other value."""
+    """Returns the literals of a column in which each value has this tag or is NULL. Raises an error for any other
+    value.
+    """
     texts = _COLUMNS[tag]
     try:
         return texts(list(map(itemgetter(tag), column))), frozenset([tag])

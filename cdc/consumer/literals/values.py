@@ -40,7 +40,7 @@ def identifier(name: str) -> str:
 
 
 def table_name(uri: Uri) -> str:
-    """The qualified, quoted name of the table in a URI."""
+    """Returns the qualified, quoted name of the table in a URI."""
     return f"{identifier(uri.database)}.{identifier(uri.table or '')}"
 
 

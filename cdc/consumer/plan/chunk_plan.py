@@ -198,5 +198,5 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
 
 
 def _named(collation: str) -> str:
-    """The present name of a collation. MySQL 8.0.30 has renamed utf8_bin to utf8mb3_bin, for example."""
+    """Returns the present name of a collation. MySQL 8.0.30 has renamed utf8_bin to utf8mb3_bin, for example."""
     return collation.replace("utf8_", "utf8mb3_", 1) if collation.startswith("utf8_") else collation

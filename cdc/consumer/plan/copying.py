@@ -106,7 +106,7 @@ def _all_logged(record: Record) -> bool:
 
 
 def _records(step: Step) -> list[Record]:
-    """The records of a step that keeps the leader's order; each record occurs once."""
+    """Returns the records of a step that keeps the leader's order; each record occurs once."""
     return list({change.record.sequence: change.record for change in step.changes}.values())
 
 

@@ -30,7 +30,7 @@ _SUBQUERY_BYTES = PACKET_BYTES // 500
 
 
 def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
-    """The indexes of the columns to write: all columns except those that the follower computes itself."""
+    """Returns the indexes of the columns to write: all columns except those that the follower computes itself."""
     return [index for index, column in enumerate(record.columns) if column not in generated]
 
 
@@ -61,7 +61,7 @@ def inserts(
 
 
 def insert_head(record: Record, written: list[int]) -> bytes:
-    """The beginning of an INSERT into these columns, up to its rows."""
+    """Returns the beginning of an INSERT into these columns, up to its rows."""
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
 
@@ -86,7 +86,7 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
             yield Run(step.changes, sql, tags)
             return
         del sql
-    # A row can be as large as a message, so the list must not keep texts that are no longer needed.
+    # A row can be as large as a message, so each text is popped from the end of the list once it is used.
     texts.reverse()
     rows = [_in_parentheses(texts) for _ in images]
     for changes, parts in chunks(step.changes, rows, size=size, count=len(rows)):
@@ -179,7 +179,7 @@ _FORMAT = (
 
 
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
-    """The tags of the values that LOAD DATA may load into a column; empty if it may load no values.
+    """Returns the tags of the values that LOAD DATA may load into a column; empty if it may load no values.
 
     NULL is one of the tags only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into
     the current time, without a warning.

@@ -96,23 +96,23 @@ class RenderedChanges(LazySequence[Change]):
         return self._count
 
     def computed(self) -> Sequence[Change]:
-        """The changes; to compute them, the rows are parsed again."""
+        """Returns the changes; to compute them, the rows are parsed again."""
         return list(chain.from_iterable(map(_changes, self.records)))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Changes of one kind in one table. There is at least one change. ``flags`` determine whether foreign keys and
-    unique keys are checked.
+    """Changes of one kind in one table, at least one change. ``flags`` determine whether foreign keys and unique keys
+    are checked.
 
     ``operation`` is Add, Update or Delete, as in a record, or one of four others. Upsert is an Update that does not
     change the row's key. Absent is a Delete that must find no row with the key of the before-image, because the batch
     itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys. Remove is a
     Delete of rows without a key, which must be counted on the follower first. ``prepared`` are the statements that are
     planned after counting, each with the number of rows that it must match (None means any number). ``modes`` is the
-    leader's sql_mode (module row_sql_mode) if the table has computed values, otherwise None. The computed values of the
-    columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose numbers must be
-    copied from another column (module copied_numbers).
+    leader's sql_mode (module row_sql_mode) if the server computes values of the table, otherwise None. The computed
+    values of the columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose
+    numbers must be copied from another column (module copied_numbers).
     """
 
     operation: str
@@ -130,7 +130,7 @@ class Step:
 
 
 def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> bool:
-    """Whether the plan of these records may contain a step Remove. Its rows must be counted on the follower first."""
+    """Whether the plan of these records may contain a step Remove, whose rows must be counted on the follower first."""
     keyless = _tables(record for record in records if record.key is None)
     return any(_removed(rows) and _is_net(rows, schema(uri)) for uri, rows in keyless.items())
 
@@ -164,8 +164,9 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """Returns the step with the settings that its table needs: the leader's sql_mode if the table has computed values,
-    the table's rounded columns, and no foreign key checks if the leader logged the changes made by its foreign keys.
+    """Returns the step with what its table needs: the leader's sql_mode if the table has values that the server
+    computes, the columns that the server rounds (FLOAT(M,D), DOUBLE(M,D)), and no foreign key checks if the leader
+    logged the changes made by its foreign keys.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
@@ -256,12 +257,13 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):
-        # An updated row may have a value of a unique key that the numbered row had before, or may even be the same row.
+        # An updated row may have a value of a unique key that the row with the highest AUTO_INCREMENT value had before,
+        # or may even be that row.
         kinds = _by_operation(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
-            # The numbered row is inserted and deleted here, after all deletions and before all insertions, because here
-            # it can't conflict with another row.
+            # The row with the highest AUTO_INCREMENT value is inserted and deleted only to advance the counter. This
+            # happens after all deletions and before all insertions, where it can't conflict with another row.
             record, row = numbered
             yield Step("Add", [numbered], flags)
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)

@@ -6,7 +6,8 @@ thousands of rows fits the processor's cache. So rendering each record when it i
 rendering whole batches later. The values are rarely needed again. They are needed if the batch also changes these rows
 or has a conflict. Then they are parsed again from the message, and the next records of that table are not rendered.
 
-If the follower's JSON parser changes doubles, documents with doubles are converted to trees (``json_documents``).
+If the follower's JSON parser changes doubles, documents with doubles are converted to the form with type tags
+(``json_documents``).
 """
 
 from abc import abstractmethod

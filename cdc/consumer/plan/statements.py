@@ -163,8 +163,8 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     if not alike:
         return
     column, keys = identifier(record.columns[indexes[0]]), _by_key(step)
-    # If the table has computed values, an UPDATE would compute them again, or fail on the stored values. So SELECT …
-    # FOR UPDATE is used.
+    # If the server computes values of the table, an UPDATE would compute them again, or fail on the stored values. So
+    # SELECT … FOR UPDATE is used.
     verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
     if step.modes is not None:
         verb, end = f"SELECT 1 FROM {table_name(record.uri)}", b") FOR UPDATE"

@@ -95,8 +95,8 @@ class TableSchema:
         )
 
     def secondary(self, key: Sequence[str]) -> frozenset[str]:
-        """The columns of all unique keys except ``key``; all columns of the table if one of these keys contains an
-        expression."""
+        """Returns the columns of all unique keys except ``key``; all columns of the table if one of these keys contains
+        an expression."""
         parts = [part for parts in self.unique_keys.values() if not _is(parts, key) for part in parts]
         if any(part.column is None or part.column in self.generated for part in parts):
             return self.columns

@@ -89,7 +89,9 @@ class Attachment:
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The checkpoint's sequence if the base copy does not contain the checkpoint's transaction; otherwise None."""
+        """Returns the checkpoint's sequence if the base copy does not contain the checkpoint's transaction; otherwise
+        None.
+        """
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or BaseCopy(held).has_gtid(gtid):

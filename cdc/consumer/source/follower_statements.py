@@ -35,8 +35,8 @@ _ELSEWHERE = {
 
 
 class FollowerStatements:
-    """Rewrites statements. ``renaming`` changes the names of databases. If ``engine`` is "InnoDB", tables with an
-    engine without transactions become InnoDB tables.
+    """Rewrites the leader's statements for the follower. ``renaming`` changes the names of databases. If ``engine`` is
+    "InnoDB", tables with an engine without transactions become InnoDB tables.
 
     ``changes_engines`` is true if the follower's tables may have another engine than the leader's.
     """

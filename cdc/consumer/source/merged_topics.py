@@ -44,7 +44,7 @@ class MergedSource:
         self.commit = reader.offsets.commit
 
     def topic(self) -> Topic | None:
-        """The topic of the commit log, or None if it does not exist. Raises Unreachable if the brokers can't be
+        """Returns the topic of the commit log, or None if it does not exist. Raises Unreachable if the brokers can't be
         reached.
         """
         return self._reader.ordered_topic(self._names.commits)
@@ -196,7 +196,7 @@ class MergedSource:
         return time.monotonic() - self._unknown_since > _UNKNOWN_SECONDS
 
     def _new_topics(self, commits: Commits) -> set[str]:
-        """The topics in ``commits`` with partitions that are not read yet."""
+        """Returns the topics in ``commits`` with partitions that are not read yet."""
         return {name for name, _ in self._merged.new(commits)}
 
     def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:

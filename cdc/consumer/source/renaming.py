@@ -148,7 +148,7 @@ class Renaming:
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def on_follower(self, uri: Uri) -> Uri:
-        """The name of an object on the follower; ``uri`` is its name on the leader."""
+        """Returns the name of an object on the follower; ``uri`` is its name on the leader."""
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:

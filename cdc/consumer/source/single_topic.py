@@ -17,7 +17,7 @@ __all__ = ["Received", "SingleTopic"]
 
 
 class Received:
-    """A queue of received messages. The oldest messages may be parsed ahead of time. ``receive(seconds)`` returns new
+    """A queue of received messages, of which the oldest may be parsed ahead of time. ``receive(seconds)`` returns new
     messages, ``parse`` parses a message into a record.
     """
 

@@ -29,7 +29,7 @@ _SENT = UTF8 | {"latin1"}
 
 
 def charset_of(record: Record) -> str:
-    """The character set of the leader's session that executed the statement."""
+    """Returns the character set of the leader's session that executed the statement."""
     charset = (record.context or {}).get("charset", "utf8mb4")
     if not isinstance(charset, str):
         raise ValueError(f"the character set is {charset!r}")

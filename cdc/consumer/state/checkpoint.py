@@ -161,7 +161,7 @@ class Checkpoint:
         return any(partition.topic != self.topic for partition in self.offsets)
 
     def _own(self) -> str:
-        """The offsets in the checkpoint's own topic, as JSON."""
+        """Returns the offsets in the checkpoint's own topic, as JSON."""
         own = {partition.number: offset for partition, offset in self.offsets.items() if partition.topic == self.topic}
         return json.dumps({str(number): offset for number, offset in sorted(own.items())})
 

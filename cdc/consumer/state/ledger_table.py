@@ -196,8 +196,8 @@ class Intents:
         """Commits intents for at least the first statement in ``records``, and returns the intents.
 
         Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` is then possibly
-        not called. Raises Unapplicable if the first statement is too large for the follower, UserError if the follower
-        has executed statements that its ledger lacks; Interrupted, Refused.
+        not called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower,
+        and UserError if the follower has executed statements that its ledger lacks.
         """
         number = self._number(records[0].uri.resource)
         unused = _unused(records, number)
@@ -253,7 +253,7 @@ class Intents:
         return self._session.server, self._session.thread_id
 
     def _number(self, resource: str) -> int:
-        """The number after the highest number in the ledger."""
+        """Returns the number after the highest number in the ledger."""
         if self._highest is None or self._highest[0] != self._connection:
             known = self._session.rows(highest_gtid(self._session.schema, resource))
             self._highest = self._connection, int(known[0][0].rpartition(":")[2]) if known else 0

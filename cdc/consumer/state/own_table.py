@@ -27,7 +27,7 @@ class OwnTable:
     key: tuple[str, ...] = ()
 
     def within(self, schema: str) -> str:
-        """The qualified name of the table."""
+        """Returns the qualified name of the table."""
         return f"`{schema}`.`{self.name}`"
 
     def create(self, schema: str) -> str:

@@ -17,7 +17,7 @@ _REWINDS = OwnTable("rewinds", "upto BIGINT")
 
 
 def require_none(session: Session, checkpoint: Checkpoint) -> None:
-    """Raises UserError if a rewind of the follower with this ``checkpoint`` is unfinished; Interrupted, Refused.
+    """Raises Interrupted and Refused, and UserError if a rewind of the follower with this ``checkpoint`` is unfinished.
 
     The row of a finished rewind may still exist; it is ignored.
     """

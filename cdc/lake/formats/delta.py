@@ -91,8 +91,8 @@ class DeltaTables:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
 
     def _versions_since(self, log: str, since: int | None) -> list[int]:
-        """The versions from ``since`` on, newest first. The folder of the log is not listed, since it may contain very
-        many files.
+        """Returns the versions from ``since`` on, newest first. The folder of the log is not listed, since it may
+        contain very many files.
         """
         if since is None:
             return []

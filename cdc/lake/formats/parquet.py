@@ -166,7 +166,9 @@ class ParquetTables:
         return [name for name in self._lake.names(table) if _NAME.fullmatch(name)]
 
     def _newest(self, table: str) -> int:
-        """The highest number of a folder, including folders that killed runs have left; 0 if there are no folders."""
+        """Returns the highest number of a folder, including folders that killed runs have left; 0 if there are no
+        folders.
+        """
         return max((int(name[2:]) for name in self._folders(table)), default=0)
 
     def _rows(self, folder: str) -> DataFrame:

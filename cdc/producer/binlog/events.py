@@ -94,8 +94,8 @@ FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
 
 header_fields = Struct("<IBIIIH").unpack_from  # unpacks the fields of class Header
 _QUERY = Struct("<IIBHH")
-# An Execute_load_query event contains file id (4), offsets (4 + 4) and the handling of duplicates (1) behind the fields
-# that a Query event has too.
+# An Execute_load_query event contains file id (4), offsets (4 + 4) and the handling of duplicates (1) after the fields
+# that a Query event has, too.
 _LOAD_FIELDS_BYTES = 13
 _HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of a Heartbeat_v2 event
 
@@ -163,7 +163,7 @@ class Query:
 
 
 def header(data: bytes) -> Header:
-    """The header at the beginning of ``data``."""
+    """Returns the header at the beginning of ``data``."""
     return Header._make(header_fields(data))
 
 
@@ -173,7 +173,7 @@ def rotate(event: RawEvent) -> Position:
 
 
 def rotate_name(data: bytes) -> bytes:
-    """The name of the next file, from the bytes of a Rotate event."""
+    """Returns the name of the next file, from the bytes of a Rotate event."""
     return data[ROTATE_FILE_AT:]
 
 
@@ -438,7 +438,8 @@ _known: dict[bytes, str | None] = {}
 
 
 def row_mode(event: bytes) -> str | None:
-    """The names of the modes that affect rows, from the bytes of a Query event; None if they are MySQL's default.
+    """Returns the names of the modes that affect rows, from the bytes of a Query event; None if they are MySQL's
+    default.
 
     Raises PromiseError, ValueError or LookupError for bytes that are not a Query event.
     """

@@ -210,7 +210,9 @@ def connected_cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
 
 
 def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
-    """The error that lists all settings and grants which must be changed first; None if nothing must be changed."""
+    """Returns the error that lists all settings and grants which must be changed first; None if nothing must be
+    changed.
+    """
     variables = _variables(cursor)
     _require_version(variables["version"], name)
     problems = list(settings_problems(variables, _SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS))
@@ -229,7 +231,7 @@ def settings_problems(variables: Mapping[str, str], settings: Mapping[str, tuple
 
 
 def not_followed(name: str, problems: list[str]) -> UserError | None:
-    """The error with all ``problems`` of the server ``name``; None if there are no problems."""
+    """Returns the error with all ``problems`` of the server ``name``; None if there are no problems."""
     if not problems:
         return None
     return UserError(
@@ -345,7 +347,7 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
 
 
 def missing_grant(cursor: Any, privilege: str) -> str:
-    """The text which reports that our user lacks a privilege, with the GRANT statement that grants it."""
+    """Returns the text which reports that our user lacks a privilege, with the GRANT statement that grants it."""
     cursor.execute("SELECT CURRENT_USER()")
     user, host = cursor.fetchone()[0].rsplit("@", 1)
     return f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"

@@ -82,7 +82,7 @@ class SimpleTransaction(NamedTuple):
     end: int
 
     def events(self) -> list[RawEvent]:
-        """The five events with their positions: they follow one another in the file."""
+        """Returns the five events with their positions: they follow one another in the file."""
         found, end = [], self.end
         for data in (self.xid, self.rows, self.table_map, self.begin, self.gtid):
             start = end - len(data) - CHECKSUM_BYTES
@@ -101,7 +101,7 @@ def flat(events: Iterable[RawEvent | SimpleTransaction]) -> Iterator[RawEvent]:
 
 
 def rows_event(transaction: SimpleTransaction) -> RawEvent:
-    """The rows event of ``transaction``; in the file, the Xid follows it."""
+    """Returns the rows event of ``transaction``; in the file, the Xid follows it."""
     _, _, _, _, data, xid, file, end = transaction
     end -= len(xid) + CHECKSUM_BYTES
     return _new(RawEvent, (data[TYPE_AT], data, file, end - len(data) - CHECKSUM_BYTES, end, None))
@@ -139,7 +139,7 @@ def cut(
 def _simple_transaction(
     data: bytes, at: int, begin_at: int, file: str, before: int
 ) -> tuple[SimpleTransaction, int] | None:
-    """Cuts a transaction whose GTID event is in the packet at ``at``; returns it and the offset of the packets behind
+    """Cuts a transaction whose GTID event is in the packet at ``at``; returns it and the offset of the packets after
     it.
 
     ``begin_at`` is the offset of the second packet, ``before`` is the position before the transaction. Returns None if
@@ -173,7 +173,7 @@ def _simple_transaction(
 
 @functools.lru_cache(maxsize=1000)
 def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """Returns a function that unpacks three packets of these sizes and the start of the packet behind them.
+    """Returns a function that unpacks three packets of these sizes and the start of the packet after them.
 
     The function returns the event and checksum of the first packet, the status, event and checksum of the second and
     third, and the status and event type of the last. Raises struct.error for sizes that no packet with an event has.
@@ -251,8 +251,8 @@ class Packets:
             self._spool.close()
 
     def _ended(self, part: bytes) -> RawEvent | None:
-        """The event that the payload ``part`` completes; None if the event continues: an event of 16 MiB or more takes
-        several packets.
+        """Returns the event that the payload ``part`` completes; None if the event continues: an event of 16 MiB or
+        more takes several packets.
 
         A compressed transaction or a rows event of that size is written to disk.
         """
@@ -343,7 +343,9 @@ class Packets:
         self._file, self._end = following.file, following.offset
 
     def _end_of(self, kind: int, header: ev.Header) -> int:
-        """The position after the event in its file; 0 for events that the leader generates for the connection only."""
+        """Returns the position after the event in its file; 0 for events that the leader generates for the connection
+        only.
+        """
         if header.next_event_position == 0 and kind in et.INSIDE_TRANSACTIONS:
             self._end += header.event_length
             return self._end

@@ -137,15 +137,15 @@ class BinlogSource:
 
     @property
     def silence(self) -> float:
-        """The number of seconds since the leader last sent something, while the socket is being read; 0 while events
-        are processed.
+        """The number of seconds since the leader last sent something. 0 if the socket is not being read, because events
+        are being processed.
         """
         return 0.0 if self._busy_since is not None else time.monotonic() - self._received_at
 
     @property
     def busy(self) -> float:
-        """The number of seconds for which the newest events have been processed; meanwhile the socket is not read. 0
-        while it is read.
+        """The number of seconds since the processing of the newest events began, during which the socket is not read; 0
+        if the socket is being read.
         """
         since = self._busy_since  # the field is read only once, since the other thread may change it
         return 0.0 if since is None else time.monotonic() - since

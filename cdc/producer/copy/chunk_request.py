@@ -289,8 +289,8 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """The place to request after ``last``; rows with ``keys`` come first. None if the answer to ``last`` is needed
-    first.
+    """Returns the place to request after ``last``; rows with ``keys`` come first. None if the answer to ``last`` is
+    needed first.
     """
     is_piece = snapshot is not None and snapshot.pieces is not None
     # No other request comes between the pieces of a table.

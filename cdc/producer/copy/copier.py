@@ -65,8 +65,8 @@ class Copier:
         self._key: tuple[CopiedColumn, ...] = ()
 
     def copying(self) -> Copying | None:
-        """The progress of the table that is being copied, or None if no table is being copied. Other threads may call
-        this.
+        """Returns the progress of the table that is being copied, or None if no table is being copied. Other threads
+        may call this.
         """
         pending = self.pending
         if pending.current is None:
@@ -259,7 +259,7 @@ class Copier:
             self.pending = self.pending.without((definition.database, definition.name))
 
     def after(self, due: Chunk | Beginning) -> Pending:
-        """The state of the copies once ``due`` is written."""
+        """Returns the state of the copies once ``due`` is written."""
         if isinstance(due, Beginning):
             begin = self.pending.let_in if self.widened is not None else self.pending.begun_with
             return begin(due.structure.tables, len(due.structure.creations))

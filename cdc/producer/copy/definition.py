@@ -96,8 +96,8 @@ def member_texts(column_type: str) -> tuple[str, ...]:
 
 
 def shown_type(kind: str, full: str, charset: str) -> str:
-    """The type name used in records of rows (``decode.table_map.column_type``) for a column with the COLUMN_TYPE
-    ``full``.
+    """Returns the type name used in records of rows (``decode.table_map.column_type``) for a column with the
+    COLUMN_TYPE ``full``.
 
     ``kind`` is the column's DATA_TYPE in information_schema.
     """
@@ -137,7 +137,7 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
 
 
 def above(table: Table, follows: dict[Table, set[Table]]) -> frozenset[Table]:
-    """All tables whose changes may cascade to ``table``, through one foreign key or several."""
+    """Returns all tables whose changes may cascade to ``table``, through one foreign key or several."""
     found: set[Table] = set()
     waiting = [table]
     while waiting:
@@ -355,7 +355,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
 
 
 def _own_columns(cursor: Any, database: str, table: str) -> list[str]:
-    """Why columns of types that only MariaDB has can't be copied; empty for a MySQL leader."""
+    """Returns the reason why columns of types that only MariaDB has can't be copied; empty for a MySQL leader."""
     if not speaks_mariadb(cursor.connection):
         return []
     cursor.execute(
@@ -444,7 +444,7 @@ def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str,
 
 
 def _part(name: str, full: str) -> str:
-    """The beginning of a column's line in the output of SHOW CREATE TABLE."""
+    """Returns the beginning of a column's line in the output of SHOW CREATE TABLE."""
     return f"\n  {identifier(name)} {full}"
 
 

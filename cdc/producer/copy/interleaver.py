@@ -39,8 +39,8 @@ class Interleaver:
 
     ``progress``, ``router`` and ``sink`` show how far the stream is written. The caller updates them when it handles a
     yielded change; this class only reads them. There is one exception: if readers can already see chunks of an earlier
-    run, this class counts these chunks in them. ``count(rows=…, size=…, tables_left=…)`` is called when the state of
-    the copies has changed.
+    run, this class counts them itself, in ``sink`` and in the ``next_sequence`` of ``router``. ``count(rows=…, size=…,
+    tables_left=…)`` is called when the state of the copies has changed.
     """
 
     def __init__(

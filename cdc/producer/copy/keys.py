@@ -123,7 +123,7 @@ _HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "asc
 
 
 def unfit(definition: TableDefinition, keys: Keys) -> str | None:
-    """The reason why ``keys`` don't fit the table's key; None if they fit."""
+    """Returns the reason why ``keys`` don't fit the table's key; None if they fit."""
     if keys.columns != definition.key:
         return f"its key is ({', '.join(definition.key)}), the report's ({', '.join(keys.columns)})"
     if definition.whole:

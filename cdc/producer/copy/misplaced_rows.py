@@ -72,7 +72,7 @@ class MisplacedRows:
         return replace(table, refusal=why)
 
     def _look(self, table: TableDefinition) -> str | None:
-        """The first partition with a misplaced row, None if there is none."""
+        """Returns the first partition with a misplaced row, None if there is none."""
         self.connection = connected(**self._settings, autocommit=True)
         with closing(self.connection), self.connection.cursor() as cursor:
             cursor.execute(f"{_SESSION}, {copy_settings(self.connection).unlimited_time}")
@@ -91,7 +91,7 @@ def _full_name(table: TableDefinition) -> str:
 
 
 def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
-    """The names of the partitions that contain rows: the subpartitions, if there are any."""
+    """Returns the names of the partitions that contain rows: the subpartitions, if there are any."""
     cursor.execute(
         "SELECT COALESCE(SUBPARTITION_NAME, PARTITION_NAME) FROM information_schema.PARTITIONS "
         "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND PARTITION_NAME IS NOT NULL",

@@ -140,7 +140,9 @@ class Reader:
         self._wanted.put(wanted)
 
     def answer(self) -> Answer | None:
-        """The next answer, None if there is none yet. Raises Disconnected or UserError if nothing can be read."""
+        """Returns the next answer, None if there is none yet. Raises Disconnected or UserError if nothing can be
+        read.
+        """
         try:
             answer = self._answers.get_nowait()
         except queue.Empty:
@@ -233,7 +235,7 @@ class Reader:
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
-        """The estimated number of rows of the table; the leader is queried when the table is first read."""
+        """Returns the estimated number of rows of the table; the leader is queried when the table is first read."""
         if self._estimated[0] != table:
             found = estimates(cursor, [table]).get(table)
             self._estimated = table, found and found.rows
@@ -331,6 +333,6 @@ def _break(connection: Any) -> None:
 
 
 def _next_rows(chunk: ReadChunk) -> int:
-    """The number of rows for the next chunk."""
+    """Returns the number of rows for the next chunk."""
     size = chunk.size / max(len(chunk.rows), 1)
     return int(min(max(_CHUNK_BYTES / max(size, 1), 1), _MOST_ROWS))

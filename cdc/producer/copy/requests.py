@@ -227,7 +227,9 @@ class Requests:
 
 
 def _id(admin: Any, topic: str) -> str:
-    """The topic's id; a topic that is created later with the same name has another id. Raises KafkaException."""
+    """Returns the topic's id; a topic that is created later with the same name has another id. Raises
+    KafkaException.
+    """
     answers = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_SECONDS)
     return str(answers[topic].result().topic_id)
 

@@ -34,8 +34,8 @@ def selected_tables(
     filters: Filters,
     leave_out: Callable[[TableDefinition], None],
 ) -> list[Table]:
-    """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's
-    arguments. ``leave_out`` is called with the definition of each of these tables that can't be copied.
+    """Returns the base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are
+    pymysql's arguments. ``leave_out`` is called with the definition of each of these tables that can't be copied.
 
     Raises UserError if no table remains, and Disconnected.
     """
@@ -51,7 +51,7 @@ def selected_tables(
 
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
-    """The base tables that match one of ``globs`` and pass the filters, whether they can be copied or not."""
+    """Returns the base tables that match one of ``globs`` and pass the filters, whether they can be copied or not."""
     tables = selected(base_tables(settings, leader.name, filters), globs, key="--copy")
     if not tables:
         raise UserError(

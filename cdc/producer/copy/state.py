@@ -54,7 +54,7 @@ class Pending:
         return cls(**(body | tables | {"after": after}))
 
     def to_json(self) -> dict[str, Any] | None:
-        """The state as JSON; None if no table was or is to be copied."""
+        """Returns the state as JSON; None if no table was or is to be copied."""
         body = {name: value for name, value in asdict(self).items() if value or name not in _LEFT_OUT}
         return None if self == Pending() else body
 
@@ -74,7 +74,7 @@ class Pending:
         return frozenset(self.tables)
 
     def asked(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """The state after a request for a copy of ``tables``; ``requests`` is the offset after this request in
+        """Returns the state after a request for a copy of ``tables``; ``requests`` is the offset after this request in
         ``topic``.
 
         If the table that is copied now is requested, it is copied once more afterwards, since the rows written before
@@ -85,8 +85,8 @@ class Pending:
         return replace(self, again=(*self.again, *new), requests=requests, requests_topic=topic)
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """The state after a request to stop copying ``tables``; the copies of tables that are copied for the first time
-        continue.
+        """Returns the state after a request to stop copying ``tables``; the copies of tables that are copied for the
+        first time continue.
 
         The chunks of a stopped table stay valid, but its copy never ends in the stream: it is incomplete until another
         copy. The copy of a table is not stopped if followers have deleted all its rows: they would lack the rows that
@@ -101,7 +101,7 @@ class Pending:
         return replace(left, again=again, requests=requests, requests_topic=topic)
 
     def taken_up(self, requests: int, topic: str = "") -> "Pending":
-        """The state after the request before the offset ``requests`` of ``topic`` was processed or dropped."""
+        """Returns the state after the request before the offset ``requests`` of ``topic`` was processed or dropped."""
         return replace(self, requests=requests, requests_topic=topic)
 
     def repaired(self) -> "Pending":
@@ -109,13 +109,15 @@ class Pending:
         return replace(self, written=self.written + 1, repairs=self.repairs + 1)
 
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
-        """The state after the stream's first statements, which create ``tables``; ``statements`` is their number."""
+        """Returns the state after the stream's first statements, which create ``tables``; ``statements`` is their
+        number.
+        """
         again = tuple(table for table in self.again if table not in tables)
         return replace(self, structure=False, fresh=tuple(tables), again=again, written=self.written + statements)
 
     def let_in(self, tables: Iterable[Table], statements: int) -> "Pending":
-        """The state after statements that create ``tables``, which the new filters include; ``statements`` is the
-        number of these statements. The copy under way stays first.
+        """Returns the state after statements that create ``tables``, which the new filters include; ``statements`` is
+        the number of these statements. The copy under way stays first.
         """
         under_way = self.again[:1] if self.after is not None and not self.fresh else ()
         fresh = tuple(dict.fromkeys((*self.fresh, *under_way, *tables)))
@@ -123,7 +125,9 @@ class Pending:
         return replace(self, fresh=fresh, again=again, written=self.written + statements)
 
     def chunk_written(self, upto: tuple[str, ...] | None, rows: int) -> "Pending":
-        """The state after a chunk of the current table with ``rows``, up to the key ``upto``, or to the table's end."""
+        """Returns the state after a chunk of the current table with ``rows``, up to the key ``upto``, or to the table's
+        end.
+        """
         if upto is not None:
             return replace(self, after=upto, written=self.written + 1, rows=self.rows + rows)
         return replace(self._without_first(), written=self.written + 1)
@@ -152,15 +156,15 @@ class Pending:
         return any(concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
 
     def _effective(self, effects: Sequence[Effect]) -> list[Effect]:
-        """The effects without CREATE TABLE IF NOT EXISTS of a partly copied table: the table exists, and stays as it
-        is.
+        """Returns the effects without CREATE TABLE IF NOT EXISTS of a partly copied table: the table exists, and stays
+        as it is.
         """
         made = "CreateTable", self.current
         return [each for each in effects if self.after is None or (each.action, (each.database, each.name)) != made]
 
     def after_statement(self, effects: Sequence[Effect]) -> "Pending":
-        """The state after a statement with these ``effects``: tables may be dropped, renamed, or copied from the
-        beginning."""
+        """Returns the state after a statement with these ``effects``: tables may be dropped, renamed, or copied from
+        the beginning."""
         current, effects = self.current, self._effective(effects)
         if current is None or not any(concerns(effect, table) for effect in effects for table in self.tables):
             return self
@@ -180,7 +184,7 @@ class Pending:
         return self.fresh + self.again
 
     def wanted(self, wants_table: Callable[[str, str], bool]) -> "Pending":
-        """The state without the tables that the filters leave out."""
+        """Returns the state without the tables that the filters leave out."""
         pending = self
         for table in self.tables:
             if not wants_table(*table):
@@ -188,7 +192,7 @@ class Pending:
         return pending
 
     def without(self, table: Table) -> "Pending":
-        """The state without a table that no longer exists, or is not wanted."""
+        """Returns the state without a table that no longer exists, or is not wanted."""
         fresh, again = (tuple(each for each in tables if each != table) for tables in (self.fresh, self.again))
         left = self if table != self.current else self.begun_again()
         return replace(left, fresh=fresh, again=again)
@@ -212,9 +216,9 @@ def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table,
 
 
 def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The tables to copy in place of ``table`` after a statement: the table under its new name, a table that took the
-    old name, and a table with which ``table`` exchanged a partition, so that it may contain rows that no follower has
-    yet.
+    """Returns the tables to copy in place of ``table`` after a statement: the table under its new name, a table that
+    took the old name, and a table with which ``table`` exchanged a partition, so that it may contain rows that no
+    follower has yet.
     """
     now: Table | None = table
     for effect in effects:
@@ -229,7 +233,7 @@ def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
 
 
 def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The other table that ALTER TABLE … EXCHANGE PARTITION alters; no other statement alters two tables."""
+    """Returns the other table that ALTER TABLE … EXCHANGE PARTITION alters; no other statement alters two tables."""
     altered = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
     return [other for other in altered if other != table] if table in altered else []
 
@@ -255,7 +259,7 @@ class RecordState(NamedTuple):
         return cls(Pending.from_json(body or None), filters, executed)
 
     def text(self) -> str:
-        """The state as JSON."""
+        """Returns the state as JSON."""
         if self.filters is None:
             return json.dumps(self.pending.to_json())
         return json.dumps((self.pending.to_json() or {}) | {_FILTERS: self.filters, _EXECUTED: self.executed})

@@ -23,7 +23,7 @@ class Estimate(NamedTuple):
 
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
-    """The estimates for the ``tables`` that exist. Raises pymysql's errors."""
+    """Returns the estimates for the ``tables`` that exist. Raises pymysql's errors."""
     # Makes MySQL compute the estimates now: by default it stores estimates in its dictionary, and returns the stored
     # estimates for a day.
     if setting := copy_settings(cursor.connection).fresh_estimates:
@@ -100,7 +100,7 @@ def _progress(pending: Pending, size: Estimate | None, rate: float) -> str:
 
 
 def _rate(states: Sequence[State]) -> float:
-    """The number of rows of the current table that are copied per second; 0 if unknown."""
+    """Returns the number of rows of the current table that are copied per second; 0 if unknown."""
     newest, oldest = states[0], states[0]
     for state in states:
         same = state.pending.current == newest.pending.current and state.pending.rows <= oldest.pending.rows
@@ -112,7 +112,9 @@ def _rate(states: Sequence[State]) -> float:
 
 
 def _done(states: Sequence[State]) -> list[Table]:
-    """The tables that are no longer pending, oldest first, except tables whose copy was stopped by a request."""
+    """Returns the tables that are no longer pending, oldest first, except tables whose copy was stopped by a
+    request.
+    """
     found: dict[Table, None] = {}
     for newer, older in reversed(list(pairwise(states))):
         taken = newer.pending.requests, newer.pending.requests_topic

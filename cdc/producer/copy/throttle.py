@@ -93,7 +93,9 @@ class Replicas:
         self._log("the copy waits for a replica", level=logging.WARNING, replica=str(address), why=why, hint=hint)
 
     def _behind(self) -> tuple[ServerAddress, str, bool] | None:
-        """The first replica that is behind, the reason, and whether the lag is known; None if no replica is behind."""
+        """Returns the first replica that is behind, the reason, and whether the lag is known; None if no replica is
+        behind.
+        """
         for address in self._addresses:
             try:
                 seconds = self._lag(address)
@@ -107,8 +109,8 @@ class Replicas:
         return None
 
     def _lag(self, address: ServerAddress) -> int | None:
-        """The largest lag of all the replica's channels in seconds; None if a channel is stopped, or there is no
-        channel."""
+        """Returns the largest lag of all the replica's channels in seconds; None if a channel is stopped, or there is
+        no channel."""
         if address not in self._connections:
             self._connections[address] = connected(**self._settings | {"host": address.host, "port": address.port})
         with self._connections[address].cursor() as cursor:
@@ -165,7 +167,7 @@ class Ahead:
         return frozenset(name for name, follower in self._followers.items() if follower.counts)
 
     def written(self, sequence: int, size: int) -> None:
-        """Adds a chunk of ``size`` bytes that was written; ``sequence`` is the sequence of its last record."""
+        """Counts a chunk of ``size`` bytes as written; ``sequence`` is the sequence of its last record."""
         self._size += size
         self._marks.append(_Mark(sequence, self._size))
         if len(self._marks) > 2 * _MOST_MARKS:
@@ -183,7 +185,9 @@ class Ahead:
         follower.sequence, follower.applied = sequence, applied
 
     def awaited(self, now: float) -> str | None:
-        """The follower that must apply more before the next chunk is read; None if the chunk may be read now."""
+        """Returns the follower that must apply more before the next chunk is read; None if the chunk may be read
+        now.
+        """
         passed, self._looked_at = min(now - self._looked_at, _STEP_SECONDS), now
         for follower in self._followers.values():
             if follower.applied < self._size:
@@ -225,7 +229,7 @@ class Followers:
         self.waits_for: str | None = None
 
     def written(self, sequence: int, size: int) -> None:
-        """Adds a chunk of ``size`` bytes that was written; ``sequence`` is the sequence of its last record."""
+        """Counts a chunk of ``size`` bytes as written; ``sequence`` is the sequence of its last record."""
         with self._lock:
             self._ahead.written(sequence, size)
 

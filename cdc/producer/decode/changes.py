@@ -130,8 +130,8 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """Returns the effects that the record of a skipped statement contains. A table whose name has lost bytes is
-    replaced by its database, and a database whose name has lost bytes is replaced by ``ANY_DATABASE``.
+    """Returns the effects that the record of a skipped statement contains. If bytes of a name could not be decoded, a
+    table is replaced by its database, and a database by ``ANY_DATABASE``.
     """
     found: dict[Effect, None] = {}
     for effect in effects:
@@ -237,7 +237,7 @@ class ShapeCache(dict[bytes, TableShape | None]):
         return shape
 
     def add(self, description: bytes, shape: TableShape | None) -> None:
-        """Adds the shape of a new ``description``. The shape is None for a table that the filters leave out."""
+        """Adds the shape of a new ``description``; the shape is None for a table that the filters leave out."""
         self[description] = shape
         self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
 
@@ -293,9 +293,9 @@ class RowsTransaction(NamedTuple):
 class Statement:
     """One Query event that changes objects: its text, its effects and the session context it needs.
 
-    ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. If there is such a reason,
-    names may have lost bytes (``cdc.sql.text``). ``exact`` contains the statement's bytes in the character set of the
-    context, if ``text`` is not enough to restore them.
+    ``unreadable`` is the reason why the text can't be sent to followers; it is empty if the text can be sent. If it is
+    not empty, bytes of names may be lost, because they could not be decoded (``cdc.sql.text``). ``exact`` contains the
+    statement's bytes in the character set of the context, if ``text`` is not enough to restore them.
     """
 
     event: RawEvent

@@ -114,7 +114,8 @@ def end_of_rows_only(types: bytes, at: int) -> int | None:
 
 
 def start_of_incomplete(events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> int:
-    """The index in ``events`` at which an incomplete transaction of rows begins; the number of events if there is none.
+    """Returns the index in ``events`` at which an incomplete transaction of rows begins; the number of events if there
+    is none.
 
     The events of such a transaction may wait for its remaining events, since the transaction can't be committed without
     them. Events that have more than 1 MB together do not wait, since they would take too much memory.

@@ -37,7 +37,9 @@ _TEMPORAL_BYTES = 8
 
 
 class _SqlMember(Exception):
-    """Raised for a document with a member of an SQL type: it must be written as a tree."""
+    """Raised for a document with a member of an SQL type, which JSON text can't express. The document is then written
+    with type tags (``JsonTyped``).
+    """
 
 
 def json_value(data: bytes) -> str:
@@ -161,7 +163,7 @@ class _Document:
 
 
 def sql_member(kind: int, data: bytes) -> str:
-    """The JSON text of a member of MySQL's field type ``kind``, with its tag; temporal values are packed as in
+    """Returns the JSON text of a member of MySQL's field type ``kind``, with its tag; temporal values are packed as in
     Json_datetime.
     """
     if kind == _DECIMAL:

@@ -115,8 +115,8 @@ def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) ->
     """Whether the log shows that a statement changed an InnoDB table, and not a temporary table with the same name.
 
     On a temporary table, ALTER and the statements on indexes are logged without the number of a DDL transaction, and
-    TRUNCATE is logged with the database that it used. For other tables, TRUNCATE is logged without a database. This
-    holds from MySQL 8.0 to 9.7.
+    TRUNCATE is logged with the database that it used. For other tables, MySQL 8.0 to 9.7 log TRUNCATE without a
+    database.
     """
     truncates = [effect.action for effect in effects] == ["TruncateTable"]
     return "ddl_xid" in variables and not (truncates and "databases" in variables)

@@ -204,7 +204,9 @@ def _date(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _fraction(column: Column) -> tuple[int, int]:
-    """The number of bytes that store the fraction of a second, and how many microseconds one unit stands for."""
+    """Returns the number of bytes that store the fraction of a second, and how many microseconds one unit stands
+    for.
+    """
     width = (column.meta + 1) // 2
     return width, 10 ** (6 - 2 * width)
 
@@ -263,7 +265,7 @@ _LONG = 100  # bytes
 
 
 def not_ascii(data: bytes) -> str:
-    """The JSON text of a value in an ascii column that contains bytes above 127."""
+    """Returns the JSON text of a value in an ascii column that contains bytes above 127."""
     return f'{{"Text":{{"charset":"ascii","base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
 
 
@@ -440,8 +442,8 @@ def _image(codes: list[ColumnCode], constants: dict[str, Any], target: str) -> I
 
 
 def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int = 0) -> Iterator[str]:
-    """Generates the lines that read the values of ``codes`` in turn, if none is NULL; ``first`` is the number of the
-    first column.
+    """Generates the Python lines that read the columns ``codes`` one after the other. The lines may run only if none of
+    the columns is NULL. ``first`` is the number of the first column.
     """
     numbered = enumerate(codes, first)
     for fixed, group in itertools.groupby(numbered, key=lambda item: bool(item[1].packed)):

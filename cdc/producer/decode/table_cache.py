@@ -192,7 +192,7 @@ class TableCache:
         return (Effect("SkipTable", shape.database, shape.name) if shape else ANY_DATABASE,)
 
     def rows(self, event: RawEvent) -> Rows | None:
-        """The rows of a rows event; None if the table is left out.
+        """Returns the rows of a rows event; None if the table is left out.
 
         Raises PromiseError for rows that have no table map, lack columns or can't be read.
         """
@@ -259,7 +259,8 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
-    """The offset of the rows, which follow the extra data and the bitmaps of the columns that the images contain.
+    """Returns the offset of the rows, which follow the extra data and the bitmaps of the columns that the images
+    contain.
 
     Layout: MySQL source, class Rows_event. Raises PromiseError if an image lacks columns.
     """
@@ -295,7 +296,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
 
 
 def _size(table: Table) -> int:
-    """The approximate size of a shape of ``table`` in memory in bytes, without compiled decoders."""
+    """Returns the approximate size of a shape of ``table`` in memory in bytes, without compiled decoders."""
     texts = sum(len(column.name) + sum(map(len, column.members)) for column in table.columns)
     members = sum(len(column.members) for column in table.columns)
     with_members = sum(column.type in (ENUM, SET) for column in table.columns)

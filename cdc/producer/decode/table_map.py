@@ -46,7 +46,7 @@ class Column(NamedTuple):
 
 
 def column_type(column: Column) -> str:
-    """The type of ``column`` as records contain it (``cdc.sql.column_types``)."""
+    """Returns the type of ``column`` as records contain it (``cdc.sql.column_types``)."""
     kind, meta, charset = column.type, column.meta, column.charset
     sign = " unsigned" if column.unsigned else ""
     if kind in _INTEGERS:
@@ -199,7 +199,9 @@ def _member_lists(data: bytes) -> Iterator[tuple[bytes, ...]]:
 
 
 def _collations(optional: dict[int, bytes], default_field: int, list_field: int) -> Iterator[int]:
-    """Yields the collation of each character column in turn, from a list or from a default with exceptions by index."""
+    """Yields the collations of the character columns, one after the other, from a list or from a default with
+    exceptions by index.
+    """
     if list_field in optional:
         yield from _integers(optional[list_field])
         return
@@ -238,7 +240,7 @@ def _columns(
 
 
 def _key(optional: dict[int, bytes], names: list[str]) -> tuple[str, ...] | None:
-    """The primary key; if there is none, the server logs the first NOT NULL unique key instead."""
+    """Returns the primary key; if there is none, the server logs the first NOT NULL unique key instead."""
     if 8 in optional:
         return tuple(names[index] for index in _integers(optional[8]))
     if 9 in optional:  # pairs of column and prefix length; the complete columns identify a row too

@@ -44,5 +44,5 @@ def speaks_mariadb(connection: Any) -> bool:
 
 
 def copy_settings(connection: Any) -> CopySettings:
-    """The settings for the server of pymysql's ``connection``."""
+    """Returns the settings for the server of pymysql's ``connection``."""
     return _MARIADB if speaks_mariadb(connection) else _MYSQL

@@ -24,8 +24,8 @@ _OWN_TYPES = frozenset({"uuid", "inet4", "inet6", "vector", "xmltype"})
 
 
 def refusal_of_column(name: str, kind: str, column_type: str) -> str | None:
-    """Why rows with this column can't be replicated, None if they can. ``kind`` and ``column_type`` are the DATA_TYPE
-    and COLUMN_TYPE in information_schema."""
+    """Returns the reason why rows with this column can't be replicated, None if they can. ``kind`` and ``column_type``
+    are the DATA_TYPE and COLUMN_TYPE in information_schema."""
     if kind in _OWN_TYPES:
         return f"column {name} has the type {kind} of MariaDB, which is not replicated"
     if "/*" in column_type and kind not in ("enum", "set"):
@@ -34,7 +34,7 @@ def refusal_of_column(name: str, kind: str, column_type: str) -> str | None:
 
 
 def creation_for_mysql(creation: Creation) -> Creation:
-    """The statement that creates the same object on a MySQL follower."""
+    """Returns the statement that creates the same object on a MySQL follower."""
     context = _UTF8MB4 | creation.context
     context["sql_mode"] = sql_mode_for_mysql(context["sql_mode"])
     if context["collation"].startswith("utf8mb4_0900"):

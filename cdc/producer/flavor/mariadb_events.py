@@ -199,7 +199,7 @@ def _begin_head(modes: int) -> bytes:
 
 
 def mode_bits(modes: str) -> int:
-    """The bits of an sql_mode of MariaDB that is given by names. A name that no server has gets a bit that
+    """Returns the bits of an sql_mode of MariaDB that is given by names. A name that no server has gets a bit that
     ``sql_mode`` refuses."""
     unknown = len(_MODES)
     return sum(1 << (_MODES.index(mode) if mode in _MODES else unknown) for mode in set(modes.split(",")) - {""})

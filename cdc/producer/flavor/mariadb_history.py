@@ -7,7 +7,7 @@ replica, is asked for the events after the GTIDs of the commit log: a position w
 (``binlog.source``).
 
 Two servers may have logged transactions of several domains in different orders. So after a failover the leader may have
-GTIDs of some domains only behind the position. Then, too, the leader is asked for the events after the GTIDs of the
+GTIDs of some domains only after the position. Then, too, the leader is asked for the events after the GTIDs of the
 commit log, and sends only events that were not replicated.
 """
 
@@ -57,7 +57,7 @@ def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begi
 
 
 def _at_position(leader: Leader, entry: Entry, gtids: str) -> Entry:
-    """The entry if the same server has the GTIDs ``gtids`` at its position."""
+    """Returns the entry if the same server has the GTIDs ``gtids`` at its position."""
     ours, there = (newest_of_each_domain(each) for each in (GtidSet.parse(entry.gtid_set), executed_before(gtids)))
     if ours == there:
         return entry
@@ -86,7 +86,7 @@ def _without_domains(entry: Entry, domains: set[str]) -> Entry:
 
 
 def _on_another_server(leader: Leader, entry: Entry) -> Entry:
-    """The entry on a server that has replicated the transactions of the server before."""
+    """Returns the entry on a server that has replicated the transactions of the server before."""
     _require_history(leader, entry)
     first = leader.logs[0][0]
     prepared = {xid: xa._replace(file=first, offset=4) for xid, xa in entry.prepared.items()}

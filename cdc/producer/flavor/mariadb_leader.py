@@ -45,8 +45,9 @@ _SETTINGS = {
     # Without this mode, the sequence numbers of a domain need not grow, so its last GTID would not stand for all its
     # earlier GTIDs.
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
-    # Otherwise the transactions of a group become visible one after the other, and Binlog_snapshot_position is already
-    # the end of the group when the first of them is visible (``flavor.mariadb_visibility``).
+    # If this is OFF, the transactions of a commit group become visible one after the other, and
+    # Binlog_snapshot_position is already the end of the group when the first of them is visible
+    # (``flavor.mariadb_visibility``).
     "binlog_optimize_thread_scheduling": ("ON", "start the server without it"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
     # From version 11 on; by default a text without a collation has one that MySQL does not have.
@@ -144,7 +145,7 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _default_of_utf8mb4(cursor: Any) -> tuple[int, str]:
-    """The number and the name of the default collation of utf8mb4."""
+    """Returns the number and the name of the default collation of utf8mb4."""
     cursor.execute(
         "SELECT c.id, c.collation_name FROM information_schema.character_sets AS s "
         "JOIN information_schema.collations AS c ON c.collation_name = s.default_collate_name "
@@ -155,13 +156,15 @@ def _default_of_utf8mb4(cursor: Any) -> tuple[int, str]:
 
 
 def gtids_at(cursor: Any, position: Position) -> str | None:
-    """The last GTID of each domain before the position; None if no event of the leader's binlog begins there."""
+    """Returns the last GTID of each domain before the position; None if no event of the leader's binlog begins
+    there.
+    """
     cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (position.file, position.offset))
     found = cursor.fetchone()[0]
     return None if found is None else str(found)
 
 
 def _binlog_state(cursor: Any) -> str:
-    """The last GTID of each domain and server in the leader's binlog."""
+    """Returns the last GTID of each domain and server in the leader's binlog."""
     cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")
     return str(cursor.fetchone()[0])

@@ -66,7 +66,7 @@ def rewritten(statement: LoggedStatement) -> LoggedStatement:
 
 
 def _other_meaning(statement: LoggedStatement, found: list[Span], words: list[str]) -> str:
-    """The reason why MySQL would accept the statement and do something else; empty if there is none."""
+    """Returns the reason why MySQL would accept the statement and do something else; empty if there is none."""
     if words[:3] == ["CREATE", "OR", "REPLACE"] and any(each.action in _REPLACED for each in statement.effects):
         return "it replaces a table or a database, and readers of the topic would keep the rows of the old one"
     added = [pair == ("FOREIGN", "KEY") for pair in pairwise(words)]

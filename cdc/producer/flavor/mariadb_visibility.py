@@ -40,7 +40,7 @@ class Visibility:
         UserError if the stream has passed the end of the binlog since, and that transaction is not in it; Disconnected
         once ``stopped`` is set.
         """
-        # After a failover, transactions may be behind the position that the stream has read on another server.
+        # After a failover, transactions may come after the position that the stream has read on another server.
         end = _logged_end(cursor)
         while not self._stopped.is_set():
             if _shows(cursor, end):
@@ -74,7 +74,7 @@ def _shows(cursor: Any, position: Position) -> bool:
 
 
 def _prepared_xids(cursor: Any) -> frozenset[str]:
-    """The XA transactions that are prepared and not visible yet, in the form of ``decode.xa``."""
+    """Returns the XA transactions that are prepared and not visible yet, in the form of ``decode.xa``."""
     cursor.execute("XA RECOVER")
     return frozenset(_xid(int(form), int(gtrid), data) for form, gtrid, _, data in cursor.fetchall())
 
@@ -88,7 +88,9 @@ def begin_snapshot(cursor: Any, executed: str) -> str:
 
 
 def _certainly_visible(cursor: Any) -> str | None:
-    """The set of transactions in the binlog, once all of them are visible; None if some may not be visible soon."""
+    """Returns the set of transactions in the binlog, once all of them are visible; None if some may not be visible
+    soon.
+    """
     # The order is essential. All transactions of the state are logged before the end that is read afterwards. An XA
     # transaction of the state that is not visible yet is listed afterwards.
     cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")

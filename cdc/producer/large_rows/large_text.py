@@ -159,7 +159,8 @@ def checksum(text: bytes | LargeText) -> int:
     return found
 
 
-# encode_basestring inspects each character in turn, which takes ten times as long as these searches in the whole text.
+# encode_basestring inspects one character after the other, which takes ten times as long as these searches in the whole
+# text.
 _ESCAPES = [(b"\\", rb"\\"), (b'"', rb"\""), (b"\n", rb"\n"), (b"\r", rb"\r"), (b"\t", rb"\t")]
 _CONTROLS = bytes(range(32))
 _SLICE = 1 << 20

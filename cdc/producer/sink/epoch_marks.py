@@ -1,5 +1,5 @@
-"""Writes epoch marks to the topic, and stamps the records behind a mark. Records of former starts are void behind a
-mark.
+"""Writes epoch marks to the topic, and stamps the records after a mark. After a mark, records of former starts are
+void.
 
 A topic contains marks once a producer without Kafka transactions has written to it, since records of a former start may
 still be on their way to the brokers. See module kafka.epochs.
@@ -44,7 +44,8 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
     an open transaction afterwards.
     """
     names, now_ms = topics.names, int(time.time() * 1000)
-    # This entry makes a reader look for epochs and for fragments in the records behind the mark.
+    # Because of ``marks`` and ``fragmented`` in this entry, readers check the epoch of each message after the mark, and
+    # join fragments (records that were written as several messages).
     entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)
     transactions.begin()
     transactions.produce(names.topic, resource.encode(), None, now_ms, stamp((mark,)), 0)
@@ -54,7 +55,7 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
 
 
 def stamp(marks: tuple[Mark, ...]) -> Headers:
-    """Returns the headers of the messages behind ``marks``: one header, which contains the newest epoch, or none if
+    """Returns the headers of the messages after ``marks``: one header, which contains the newest epoch, or none if
     there are no marks.
     """
     return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []

@@ -49,8 +49,8 @@ class EventMessages:
         self._shown = shown
 
     def message(self, event: RawEvent) -> Message | None:
-        """The message about ``event``; None if an event of its type has no message, or if the message was written
-        before.
+        """Returns the message about ``event``; None if an event of its type has no message, or if the message was
+        written before.
         """
         if event.type in et.IN_RECORDS:
             return None
@@ -119,8 +119,8 @@ def _tagged_gtid(event: RawEvent) -> Fields:
 
 
 def _previous_gtids(event: RawEvent) -> Fields:
-    """The GTID set of a Previous_gtids event as text. Returns only the event's length if the set contains tags: the
-    highest byte of the count then marks another layout. Raises ValueError for a damaged event.
+    """Returns the GTID set of a Previous_gtids event as text. Returns only the event's length if the set contains tags:
+    the highest byte of the count then marks another layout. Raises ValueError for a damaged event.
     """
     data, at = event.data, HEADER_BYTES + 8
     if data[at - 1]:

@@ -80,7 +80,7 @@ def may_fire(effects: Iterable[Effect], filters: Filters) -> bool:
 
 
 def tables(effect: Effect) -> Iterator[tuple[str, str]]:
-    """The tables that an effect names; they determine the topic of the statement's record."""
+    """Yields the tables that an effect names; they determine the topic of the statement's record."""
     if effect.action.endswith(("Table", "Index")) and effect.name is not None:
         yield effect.database, effect.name
     if effect.action.endswith("Table") and effect.to is not None:
@@ -88,8 +88,8 @@ def tables(effect: Effect) -> Iterator[tuple[str, str]]:
 
 
 def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
-    """The objects of an effect as the filters name them: (database, name), or (database, None) if only the database
-    counts."""
+    """Returns the objects of an effect as the filters name them: (database, name), or (database, None) if only the
+    database counts."""
     objects = [(effect.database, effect.name), *([effect.to] if effect.to else [])]
     return [(database, filtered_name(effect.action, name)) for database, name in objects]
 
@@ -111,7 +111,7 @@ def _way_across(change: Statement, filters: Filters) -> str:
 
 
 def _may_want(filters: Filters, database: str, name: str | None) -> bool:
-    """Whether a name with lost bytes may be the name of an object that passes the filters."""
+    """Whether a name with bytes that could not be decoded may be the name of an object that passes the filters."""
     return is_lost(database) or (is_lost(name or "") and filters.wants_database(database))
 
 

@@ -180,7 +180,7 @@ class KafkaSink:
 
     def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
         """Splits a record that is too large for one message into fragments, and adds them to ``partition``; if
-        ``after`` is set, adds only the fragments behind that fragment.
+        ``after`` is set, adds only the fragments after that fragment.
 
         Raises PromiseError if ``after`` is not a fragment of the same record.
         """
@@ -217,7 +217,7 @@ class KafkaSink:
         return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
 
     def count_chunk(self) -> None:
-        """Counts the record that ``visible_chunk`` describes. The sink does not write this record again."""
+        """Counts the record that ``visible_chunk`` describes, so that the sink does not write it again."""
         topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
         self._partitioner.count(topic, self._partitioner.next_partition(topic))
         self.records += 1
@@ -261,7 +261,7 @@ class KafkaSink:
         self.bytes += len(value)
 
     def _is_visible(self, message: Message, partition: int) -> bool:
-        """Whether readers can see the record already (module recovery). Such a record is counted and not written."""
+        """Whether readers can see the record already (module recovery), so that it is counted and not written."""
         sequence, topic = self._partitioner.next_sequence, message.topic
         checksum = self._already_visible.pop(sequence, None)
         if checksum is None:
@@ -309,7 +309,7 @@ class KafkaSink:
         else:
             self._write_entry(entry)
             if self._plain is not None:
-                # The next records must not be written behind a transaction without an end marker, even if the broker
+                # The next records must not be written after a transaction without an end marker, even if the broker
                 # counts that transaction as ended.
                 require_ended(self._topics, [(self._names.topic, 0)])
         self.entry = entry
@@ -360,8 +360,8 @@ class KafkaSink:
             self._write_entry(self._owed)
 
     def pause_seconds(self, records: int) -> float:
-        """The number of seconds to pause after a commit of ``records`` while the leader sends no more events, so that
-        events gather.
+        """Returns the number of seconds to pause after a commit of ``records`` while the leader sends no more events,
+        so that events gather.
 
         For a moment after a broker has reported a commit, it is still busy with the end of the transaction; a client
         that begins the next transaction in that time must ask again, 20 ms later. A longer pause, after many records,
@@ -423,6 +423,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:
-    """The parts of an entry that the binlog does not contain; records that depend on them must not be visible before
-    the entry."""
+    """Returns the parts of an entry that the binlog does not contain; records that depend on them must not be visible
+    before the entry."""
     return (entry.copy, entry.filters, entry.server_uuid) if entry else ()

@@ -280,7 +280,7 @@ class KafkaTransactions:
             raise self._reports.refused
 
     def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
-        """The error for a record that librdkafka does not accept."""
+        """Returns the error for a record that librdkafka does not accept."""
         hint = (
             f"in [kafka.librdkafka], raise queue.buffering.max.kbytes and {LIMIT} above that size, or leave them out; "
             "or set producer.message_bytes to less"
@@ -305,7 +305,7 @@ def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> Pr
 
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
-    """The shell command that makes ``topic`` accept a message of ``size`` bytes, and all other messages of the
+    """Returns the shell command that makes ``topic`` accept a message of ``size`` bytes, and all other messages of the
     producer.
     """
     largest = max(size + _HEADERS_KB * 1024, int(properties[LIMIT]))

@@ -77,7 +77,7 @@ class Partitioner:
         }
 
     def last(self) -> dict[str, int]:
-        """The newest sequence of each ``topic/partition`` that contains records."""
+        """Returns the newest sequence of each ``topic/partition`` that contains records."""
         mine = {partition_name(partition): topic.last[partition[1]] for partition, topic in self._each()}
         return self._last | {name: sequence for name, sequence in mine.items() if sequence >= 0}
 

@@ -132,8 +132,8 @@ class ToldTypes:
                 self._changed.update(dict.fromkeys(names, self.statements))
 
     def columns(self, table: TableShape) -> str:
-        """The JSON about the columns in the next record of ``table``: their names, and their types if a record must
-        contain them.
+        """Returns the JSON about the columns in the next record of ``table``: their names, and their types if a record
+        must contain them.
         """
         known, table.told = table.told, self.statements
         is_told = known >= max(self._changed.get(table.names, 0), self._all)
@@ -219,8 +219,8 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """Builds the part of a record that follows the sequence. The record contains the statement that creates a copied
-    object. The statement was read on the leader ``resource`` at the time ``ts_us``.
+    """Builds a record with the statement that creates a copied object, without its beginning (the sequence). The
+    statement was read on the leader ``resource`` at the time ``ts_us``.
     """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)

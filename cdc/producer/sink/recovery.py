@@ -149,8 +149,8 @@ def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
 
 
 def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """The ``marks`` of the partition that matter, with their offsets; to be called once all transactions there have
-    ended.
+    """Returns the ``marks`` of the partition that matter, with their offsets; to be called once all transactions there
+    have ended.
 
     A mark commits with the first entry that names it, so the entry does not contain the mark's offset. A mark that is
     not found was rolled back: its producer has written nothing. The newest mark is kept even so, since its number
@@ -174,7 +174,7 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """Selects the marks behind which there may be void messages before the next mark, and the newest mark.
+    """Selects the newest mark, and the marks that may be followed by void messages before the next mark.
 
     ``begin`` is the partition's first offset. Between two marks there is a record, unless their offsets differ by two:
     the end of the first mark's transaction takes one offset.
@@ -188,7 +188,9 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 
 
 def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
-    """The marks that the newest ``committed`` entry names, with their offsets, and the marks that no entry names."""
+    """Returns the marks that the newest ``committed`` entry names, with their offsets, and the marks that no entry
+    names.
+    """
     properties, partition = topics.properties, (topics.names.topic, 0)
     if committed is None:
         return ()
@@ -201,8 +203,8 @@ def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tu
 def _unannounced(
     properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
 ) -> tuple[Mark, ...]:
-    """Finds the marks that no entry names, behind all records of the newest entry. A late commit ended the transaction
-    of such a mark before the mark's entry was written. Readers obey such marks nevertheless.
+    """Finds the marks that no entry names, which come after all records of the newest entry. A late commit ended the
+    transaction of such a mark before the mark's entry was written. Readers obey such marks nevertheless.
 
     ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
     written, and after the records that it counts; each of these records was written once under its producer's epoch.
@@ -235,12 +237,12 @@ class _Counting:
         self._marks = marks
 
     def backwards(self, partition: Partition) -> Iterator[Message]:
-        """The messages of ``partition``, newest first; fragments come without their values."""
+        """Returns the messages of ``partition``, newest first; fragments come without their values."""
         messages = backwards(self.properties, partition, pick=_without_fragment)
         return filter(self._counts, messages)
 
     def newest(self, partitions: list[Partition]) -> dict[Partition, Message]:
-        """The newest message of each partition, with its value; a partition without messages is absent."""
+        """Returns the newest message of each partition, with its value; a partition without messages is absent."""
         if not self._marks:
             return newest(self.properties, partitions)
         each = {place: next(filter(self._counts, backwards(self.properties, place)), None) for place in partitions}
@@ -253,7 +255,7 @@ class _Counting:
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
-    """All partitions to which records may have been written."""
+    """Returns all partitions to which records may have been written."""
     known = {partition for entry in entries if entry for partition in entry.partitions}
     if topics.names.layout == SINGLE:
         known.add((topics.names.topic, 0))
@@ -283,7 +285,9 @@ def _visible(
 
 
 def _unseen(next_sequence: int, committed: Entry | None, visible: Collection[int]) -> int:
-    """The number of records from ``next_sequence`` on that the ``committed`` entry counts and that are not visible."""
+    """Returns the number of records from ``next_sequence`` on that the ``committed`` entry counts and that are not
+    visible.
+    """
     end = committed.next_sequence if committed else 0
     return max(0, end - next_sequence - sum(sequence < end for sequence in visible))
 
@@ -309,7 +313,7 @@ def _has_lost(topics: TopicAdmin, entry: Entry, whole: Mapping[Partition, int], 
 
 
 def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]) -> Position | None:
-    """The position of the newest event message that readers can see.
+    """Returns the position of the newest event message that readers can see.
 
     The topics of event messages are taken from the ``entries``, since the prefix may have been changed.
     """
@@ -326,7 +330,7 @@ def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]
 
 
 def _mark(message: Message, name: str) -> str | None:
-    """The text of the header ``name`` of ``message``; None if the message has no such header."""
+    """Returns the text of the header ``name`` of ``message``; None if the message has no such header."""
     found = dict(message.headers() or []).get(name)
     return str(found, "utf-8") if isinstance(found, bytes) else None
 
@@ -408,7 +412,7 @@ def _all_shown(entry: Entry, shown: Position | None) -> bool:
 def _visible_records(
     counting: _Counting, visible: Mapping[Partition, int], next_sequence: int, resource: str
 ) -> tuple[dict[int, int], dict[int, tuple[str, str]]]:
-    """The checksums and the chunks of the records from ``next_sequence`` on that readers can see."""
+    """Returns the checksums and the chunks of the records from ``next_sequence`` on that readers can see."""
     found: dict[int, int] = {}
     chunks: dict[int, tuple[str, str]] = {}
     for partition, newest_sequence in visible.items():
@@ -441,7 +445,7 @@ def without_types(record: bytes | LargeText) -> bytes | LargeText:
 
 
 def _copied(entry: Entry | None) -> int:
-    """The number of chunks and statements of copies that the entry counts."""
+    """Returns the number of chunks and statements of copies that the entry counts."""
     return int(((entry and entry.copy) or {}).get("written", 0))
 
 

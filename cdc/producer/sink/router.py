@@ -168,7 +168,7 @@ class Router:
             )
 
     def whole(self, change: RowsTransaction) -> Iterator[Message]:
-        """The messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
+        """Yields the messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
         ``commit`` do.
 
         This runs for nearly every transaction, so it calls as few functions as possible.
@@ -281,8 +281,8 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """The message of a change without rows, none if the message is committed; ``text`` identifies the change on any
-        server."""
+        """Yields the message of a change without rows, none if the message is committed; ``text`` identifies the change
+        on any server."""
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):
@@ -341,7 +341,7 @@ class Router:
         self.next_sequence += 1
 
     def _statement_head(self, effects: Sequence[Effect]) -> tuple[str, str]:
-        """The topic and URI of a statement's record."""
+        """Returns the topic and URI of a statement's record."""
         topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
         return topic, self._uri(effects[0].database)
 

@@ -184,13 +184,13 @@ class TopicAdmin:
         return there | new
 
     def _used(self, topic: TopicMetadata, name: str) -> int:
-        """The number of partitions to which records are written: in topics with a total order, only the first
+        """Returns the number of partitions to which records are written: in topics with a total order, only the first
         partition.
         """
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
-        """The present partitions of a topic, empty if it is missing. Raises KafkaException."""
+        """Returns the present partitions of a topic, empty if it is missing. Raises KafkaException."""
         topic = known_topics(self.properties).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
@@ -230,7 +230,8 @@ class TopicAdmin:
         return ends
 
     def unended(self, partitions: list[Partition]) -> list[Partition]:
-        """The ``partitions`` in which a transaction has no end marker, even after some seconds; raises KafkaException.
+        """Returns the ``partitions`` in which a transaction has no end marker, even after some seconds; raises
+        KafkaException.
 
         A broker reports a commit or an abort before it writes the end marker into the partitions.
         """
@@ -240,7 +241,7 @@ class TopicAdmin:
         return left
 
     def newest_entry(self, resource: str) -> Entry | None:
-        """The newest committed entry, None if there is none. Raises the errors of ``commit_log.entries`` and
+        """Returns the newest committed entry, None if there is none. Raises the errors of ``commit_log.entries`` and
         KafkaException.
         """
         return next(commit_log.entries(self.properties, topic=self.names.commits, resource=resource), None)

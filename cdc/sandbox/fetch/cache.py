@@ -17,7 +17,7 @@ __all__ = ["cached", "run_fetch"]
 
 
 def _cache_folder() -> Path:
-    """Returns the cache folder, and creates it if needed. It is ``$CDC_CACHE``, or ``~/.cache/cdc`` by default. Raises
+    """Returns the cache folder, ``$CDC_CACHE`` or by default ``~/.cache/cdc``, and creates it if needed. Raises
     UserError if the folder can't be used.
     """
     named = os.environ.get("CDC_CACHE")

@@ -100,7 +100,7 @@ def unpacked_mariadb() -> Path:
 
 
 def unpacked_mariadb_118() -> Path:
-    """The root folder of the unpacked packages of MariaDB 11.8; see ``unpacked_mysql``."""
+    """Returns the root folder of the unpacked packages of MariaDB 11.8; see ``unpacked_mysql``."""
     newer = replace(_MARIADB, label="MariaDB 11.8 server and client", suite="trixie", hint=_IN_118)
     return unpacked("mariadb-11.8", newer)
 

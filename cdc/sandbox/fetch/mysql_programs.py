@@ -76,7 +76,7 @@ def mariadb_programs() -> MySqlPrograms:
 
 @functools.cache
 def mariadb_programs_118() -> MySqlPrograms:
-    """The programs of a MariaDB 11.8: from the folder ``$CDC_MARIADB_118``, or from Debian's packages.
+    """Returns the programs of a MariaDB 11.8: from the folder ``$CDC_MARIADB_118``, or from Debian's packages.
 
     Raises UserError if they cannot be found or fetched.
     """

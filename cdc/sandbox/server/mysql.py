@@ -71,7 +71,7 @@ class Dialect:
 
 
 def grants(name: str) -> Path:
-    """The path of the SQL file ``name`` with the statements that create the user ``fluvio``."""
+    """Returns the path of the SQL file ``name`` with the statements that create the user ``fluvio``."""
     return Path(__file__).parents[1] / name
 
 

@@ -176,7 +176,7 @@ class Process:
             self._guard = None
 
     def said(self) -> str:
-        """The output of the program since this process last started it."""
+        """Returns the output of the program since this process last started it."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:

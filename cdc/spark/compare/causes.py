@@ -86,8 +86,8 @@ def _broken(side: str) -> str:
 
 
 def _cause() -> str:
-    """The SQL CASE for the cause and the evidence of a drifted row. The column ``statement`` contains the statement
-    that explains the drift, or NULL."""
+    """Returns the SQL CASE for the cause and the evidence of a drifted row. The column ``statement`` contains the
+    statement that explains the drift, or NULL."""
     sequence, note = "leader_marked.sequence", "leader_marked.note"
     skipped = _case(SKIPPED, "'record '", sequence, "' was skipped by an operator: '", note)
     removed = _case(

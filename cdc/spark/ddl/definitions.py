@@ -142,13 +142,15 @@ def _ids_of_follower(
 
 
 def _id(acts: Sequence[Act], sequences: StatementSequences) -> Id:
-    """The id of a follower's statement: the leader's sequence if the follower ran it for the leader, else a text."""
+    """Returns the id of a follower's statement: the leader's sequence if the follower ran it for the leader, else a
+    text.
+    """
     found = sequences.of(acts[0].transaction)
     return f"follower {acts[0].sequence}" if found is None else found
 
 
 def _effects(acts: Iterable[Act]) -> list[tuple[str, object, object]]:
-    """The effects of a statement, in which the names of objects do not contain the server's name."""
+    """Returns the effects of a statement, in which the names of objects do not contain the server's name."""
     return [(act.action, Uri.parse(act.uri)[1:], act.to and Uri.parse(act.to)[1:]) for act in acts]
 
 
@@ -193,8 +195,8 @@ def _is_drop_if_exists(statement: str) -> bool:
 def _defining(
     unmatched: Sequence[Unmatched], ids: Mapping[int, Id], found: Iterable[tuple[Id, ...]]
 ) -> list[Unmatched]:
-    """The unmatched statements that are part of one of the definitions ``found``. A statement may also become part of a
-    definition by CREATE TABLE … LIKE or by a rename.
+    """Returns the unmatched statements that are part of one of the definitions ``found``. A statement may also become
+    part of a definition by CREATE TABLE … LIKE or by a rename.
     """
     wanted = {each for definition in found for each in definition}
     id_of = {"leader": lambda sequence: sequence, "follower": ids.get}

@@ -117,7 +117,7 @@ class _Lives:
             self._of_databases.setdefault(name[0], []).append(name)
 
     def of_database(self, database: str) -> Sequence[Name]:
-        """The names of all tables in ``database``."""
+        """Returns the names of all tables in ``database``."""
         return self._of_databases.get(database, ())
 
     def end(self, name: Name, sequence: int) -> None:
@@ -205,7 +205,7 @@ def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
 
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
-    """The names of all tables, and of other objects in databases, in the statements."""
+    """Returns the names of all tables and other database objects that the statements ``acts`` affect."""
     return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := table_name(uri)))
 
 

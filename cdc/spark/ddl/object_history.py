@@ -146,8 +146,8 @@ class _Objects:
             self.definitions[key] = (*(self.definitions.get(key) or _BEFORE), statement)
 
     def _copied(self, act: Act) -> tuple[Id, ...]:
-        """The beginning of the definition of the object that ``act`` creates: the definition of the table after LIKE,
-        else nothing.
+        """Returns the beginning of the definition of the object that ``act`` creates: the definition of the table after
+        LIKE, else nothing.
         """
         source = like_source(act, self._names)
         return (self.definitions.get(self._key("Table", source)) or _BEFORE) if source else ()
@@ -174,7 +174,7 @@ class _Objects:
 
 
 def _split(action: str) -> tuple[str, str]:
-    """The verb of an action, and the kind of its object; an index counts as its table."""
+    """Returns the verb of an action, and the kind of its object; an index counts as its table."""
     verb = next((verb for verb in ("Create", "Alter", "Drop", "Rename", "Truncate") if action.startswith(verb)), "")
     kind = action[len(verb) :]
     return verb, "Table" if kind == "Index" else kind

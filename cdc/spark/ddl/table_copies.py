@@ -42,7 +42,7 @@ class UnderCopy:
 
 
 def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
-    """The tables among ``copies`` whose copy is not complete, sorted by name."""
+    """Returns the tables among ``copies`` whose copy is not complete, sorted by name."""
     return [UnderCopy(*name, each.began) for name, each in sorted(copies.items()) if not each.complete]
 
 

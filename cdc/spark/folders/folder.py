@@ -40,25 +40,27 @@ class Folder(Protocol):
         ...
 
     def at(self, name: str) -> str:
-        """The address of the file or folder ``name``."""
+        """Returns the address of the file or folder ``name``."""
         ...
 
     def uri(self, name: str) -> str:
-        """The address of ``name`` with its scheme, so that it does not depend on Spark's default file system."""
+        """Returns the address of ``name`` with its scheme, so that it does not depend on Spark's default file
+        system.
+        """
         ...
 
     def exists(self, name: str) -> bool: ...
 
     def read(self, name: str) -> str | None:
-        """The text of a file, or None if it does not exist. Bytes that are not UTF-8 are replaced."""
+        """Returns the text of a file, or None if it does not exist. Bytes that are not UTF-8 are replaced."""
         ...
 
     def names(self, name: str) -> list[str]:
-        """The names of the entries in a folder; empty if the folder does not exist."""
+        """Returns the names of the entries in a folder; empty if the folder does not exist."""
         ...
 
     def entries(self, name: str) -> list[Entry]:
-        """The entries of a folder; empty if the folder does not exist."""
+        """Returns the entries of a folder; empty if the folder does not exist."""
         ...
 
     def make(self, name: str, *, private: bool = False) -> None:

@@ -43,11 +43,11 @@ class HadoopFolder:
         return self._address
 
     def at(self, name: str) -> str:
-        """The address of the file or folder ``name``."""
+        """Returns the address of the file or folder ``name``."""
         return f"{self._address}/{name}" if name else self._address
 
     def uri(self, name: str) -> str:
-        """The address of ``name``, unescaped, as Hadoop expects it."""
+        """Returns the address of ``name``, unescaped, as Hadoop expects it."""
         return self.at(name)
 
     def exists(self, name: str) -> bool:
@@ -56,7 +56,7 @@ class HadoopFolder:
             return bool(self._files.exists(self._path(name)))
 
     def read(self, name: str) -> str | None:
-        """The text of a file, or None if it does not exist."""
+        """Returns the text of a file, or None if it does not exist."""
         if not self.exists(name):
             return None
         with _as_os_error():
@@ -67,11 +67,11 @@ class HadoopFolder:
                 stream.close()
 
     def names(self, name: str) -> list[str]:
-        """The names of the entries in a folder; empty if the folder does not exist."""
+        """Returns the names of the entries in a folder; empty if the folder does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:
-        """The entries of a folder; empty if the folder does not exist."""
+        """Returns the entries of a folder; empty if the folder does not exist."""
         path = self._path(name)
         with _as_os_error():
             found = self._files.listStatus(path) if self._files.exists(path) else []

@@ -25,11 +25,11 @@ class LocalFolder:
         return str(self.path)
 
     def at(self, name: str) -> str:
-        """The path of the file or folder ``name``."""
+        """Returns the path of the file or folder ``name``."""
         return str(self.path / name)
 
     def uri(self, name: str) -> str:
-        """The URI of ``name``, unescaped: Hadoop would not decode the escapes of Path.as_uri()."""
+        """Returns the URI of ``name``, unescaped: Hadoop would not decode the escapes of Path.as_uri()."""
         return f"file://{(self.path / name).absolute()}"
 
     def exists(self, name: str) -> bool:
@@ -37,18 +37,18 @@ class LocalFolder:
         return (self.path / name).exists()
 
     def read(self, name: str) -> str | None:
-        """The text of a file, or None if it does not exist."""
+        """Returns the text of a file, or None if it does not exist."""
         try:
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
     def names(self, name: str) -> list[str]:
-        """The names of the entries in a folder; empty if the folder does not exist."""
+        """Returns the names of the entries in a folder; empty if the folder does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:
-        """The entries of a folder; empty if the folder does not exist. Symbolic links are not followed."""
+        """Returns the entries of a folder; empty if the folder does not exist. Symbolic links are not followed."""
         try:
             found = list((self.path / name).iterdir())
         except FileNotFoundError:

@@ -246,7 +246,7 @@ class _Table:
         self._order.insert(at, name)
 
     def _known(self, name: str) -> str:
-        """The name of a column as it is spelled in the table. Raises ValueError if there is no such column."""
+        """Returns the name of a column as it is spelled in the table. Raises ValueError if there is no such column."""
         found = [each for each in self._order if each.casefold() == name.casefold()]
         if len(found) != 1:
             raise ValueError(f"no column {name}")
@@ -254,7 +254,7 @@ class _Table:
 
 
 def _changes(old: ColumnType, new: ColumnType, *, strict: bool) -> str:
-    """The reason why values of type ``old`` may differ in ``new``; empty if they stay the same."""
+    """Returns the reason why values of type ``old`` may differ in ``new``; empty if they stay the same."""
     doubt = f"its type became {new.name}"
     if old.name in _INTEGERS and new.name in _INTEGERS:
         wider = _INTEGERS.index(new.name) >= _INTEGERS.index(old.name)
@@ -306,7 +306,7 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
 
 
 def _capacity(kind: ColumnType) -> int:
-    """The approximate maximum length of values, in bytes; for a VARCHAR in characters, so that the result may be too
-    low.
+    """Returns the approximate maximum length of values, in bytes; for a VARCHAR in characters, so that the result may
+    be too low.
     """
     return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

@@ -116,7 +116,7 @@ class _Type:
         return True
 
     def text(self) -> str:
-        """The type as records contain it. Raises ValueError for an unknown type."""
+        """Returns the type as records contain it. Raises ValueError for an unknown type."""
         name, numbers, sign = self.name, self.numbers, " unsigned" if self.unsigned else ""
         charset = {"utf8": "utf8mb3"}.get(self.charset, self.charset) or UNKNOWN_CHARSET
         if name in _INTEGERS:
@@ -242,7 +242,7 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 
 
 def added_value(column: ColumnSql) -> str | None:
-    """The JSON text of the value that existing rows get in the added ``column``; None if it is not certain."""
+    """Returns the JSON text of the value that existing rows get in the added ``column``; None if it is not certain."""
     if column.computed:
         return None
     kind = read_type(column.type)
@@ -274,7 +274,7 @@ def _literal(tokens: list[Token]) -> Token | None:
 
 
 def _bits(kind: ColumnType, tokens: list[Token]) -> str | None:
-    """The JSON text of a BIT literal such as b'101'; None for other tokens."""
+    """Returns the JSON text of a BIT literal such as b'101'; None for other tokens."""
     if [each.word() for each in tokens] != ["B", ""] or not re.fullmatch("[01]+", tokens[1].text):
         return None
     return _value(kind, str(int(tokens[1].text, 2)), quoted=False)
@@ -361,8 +361,8 @@ def _parts(names: tuple[str, ...], found: tuple[str, ...]) -> str:
 
 
 def _implicit(kind: ColumnType) -> str | None:
-    """The JSON text of MySQL's implicit default value for a column that is NOT NULL and has no DEFAULT; None if it is
-    not certain."""
+    """Returns the JSON text of MySQL's implicit default value for a column that is NOT NULL and has no DEFAULT; None if
+    it is not certain."""
     name = kind.name
     if name in _INTEGER_TYPES or name in ("decimal", "float", "double"):
         return _value(kind, "0", quoted=False)

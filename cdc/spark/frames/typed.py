@@ -114,7 +114,7 @@ def _is_text(kind: ColumnType) -> bool:
 
 
 def _content(value: str, tag: str, *, quoted: bool = False) -> str:
-    """The SQL of the text after ``tag``, without its quotes if it is ``quoted``."""
+    """Returns the SQL of the text after ``tag``, without its quotes if it is ``quoted``."""
     start = len(f'{{"{tag}":') + quoted
     return f"substring({value}, {start + 1}, length({value}) - {start + 1 + quoted})"
 
@@ -125,8 +125,8 @@ def _is(value: str, tag: str, more: str = "") -> str:
 
 
 def _parsed(value: str, tag: str, kind: str) -> str:
-    """The SQL of the JSON after ``tag``, parsed as the Spark type ``kind``. By default Spark's parser returns NULL for
-    a text of more than 20 million characters."""
+    """Returns the SQL of the JSON after ``tag``, parsed as the Spark type ``kind``. By default Spark's parser returns
+    NULL for a text of more than 20 million characters."""
     return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
 
 
@@ -174,7 +174,9 @@ def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options
 
 
 def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
-    """The cases for ENUM and SET: a record contains the texts of the members, or a number that stands for them."""
+    """Returns the cases for ENUM and SET: a record contains the texts of the members, or a number that stands for
+    them.
+    """
     known = None if kind.members is None else f"array({', '.join(map(literal, kind.members))})"
     if kind.name == "enum":
         number = f"CAST({_content(value, 'Enum')} AS INT)"
@@ -197,7 +199,9 @@ def _interval(value: str) -> str:
 
 
 def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
-    """The SQL that converts a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar has."""
+    """Returns the SQL that converts a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar
+    has.
+    """
     if name == "timestamp":
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"

@@ -96,8 +96,8 @@ def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
 
 
 def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
-    """The segments in which rows of the table were logged, in order. Raises UserError if the table does not exist at
-    ``sequence``.
+    """Returns the segments in which rows of the table were logged, in order. Raises UserError if the table does not
+    exist at ``sequence``.
     """
     if name not in existing(history, sequence):
         raise UserError(
@@ -113,7 +113,7 @@ def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, 
 
 
 def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
-    """The last version's columns. Raises UserError if they are unknown."""
+    """Returns the last version's columns. Raises UserError if they are unknown."""
     columns = versions[-1].columns if versions else None
     if columns is None:
         raise NotTold(
@@ -205,8 +205,8 @@ def _versions(history: History, segments: Sequence[Segment], sequence: int) -> t
 
 
 def _told(history: History, segment: Segment, sequence: int) -> list[Told]:
-    """The columns that the records of a segment contain. If the segment has no end, records after ``sequence`` count,
-    too, up to the next statement on the table."""
+    """Returns the columns that the records of a segment contain. If the segment has no end, records after ``sequence``
+    count, too, up to the next statement on the table."""
     end = segment.end
     if end == END:
         later = (act.sequence for act in history.acts if act.sequence > sequence and _may_be(act, [segment]))
@@ -230,8 +230,8 @@ def _version(history: History, before: Version | None, told: Told | None, first:
 
 
 def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
-    """The sequence from which rows are identified by other columns than the columns of the first key; None if there is
-    no such sequence."""
+    """Returns the sequence from which rows are identified by other columns than the columns of the first key; None if
+    there is no such sequence."""
     if not told or told[0].key is None:
         return None  # rows of a table without a key are identified by all of their values, also if the table gets a key
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
@@ -303,7 +303,9 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
 
 
 def _doubt(step: Alteration, *, keyless: bool) -> str:
-    """The reason why it is not certain which rows remain. Without a key a row is identified by all of its values."""
+    """Returns the reason why it is not certain which rows remain. Without a key a row is identified by all of its
+    values.
+    """
     of_columns = (each.doubt or each.null_doubt for each in step.origins.values())
     return step.doubt or (next(filter(None, of_columns), "") if keyless else "")
 
@@ -317,7 +319,7 @@ def _stretch(segment: Segment, versions: Sequence[Version], number: int, key: tu
 
 
 def _origin(name: str, versions: Sequence[Version], number: int) -> Origin:
-    """The origin of the last version's column ``name`` in the rows of version ``number``."""
+    """Returns the origin of the last version's column ``name`` in the rows of version ``number``."""
     null_doubt = ""
     for version in reversed(versions[number + 1 :]):
         step = version.alteration

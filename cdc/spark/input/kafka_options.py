@@ -34,7 +34,7 @@ profile.
 
 
 def kafka_options(kafka: Kafka) -> dict[str, str]:
-    """The options with which Spark's Kafka source connects as librdkafka does with the profile's properties.
+    """Returns the options with which Spark's Kafka source connects as librdkafka does with the profile's properties.
 
     Only properties that secure the connection are translated; other properties tune librdkafka itself. Certificates and
     keys are passed on as text, so that executors need not have their files. Raises UserError for a security property
@@ -72,7 +72,9 @@ def _with_the_login(value: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The Java client's options for a SASL login. Raises UserError for a mechanism that the audit does not support."""
+    """Returns the Java client's options for a SASL login. Raises UserError for a mechanism that the audit does not
+    support.
+    """
     if mechanism not in _LOGIN_MODULES:
         raise UserError(
             f"SASL mechanism {mechanism} is not supported by the audit",
@@ -87,7 +89,9 @@ def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _token_login(given: Mapping[str, str]) -> dict[str, str]:
-    """The options for a login with a token from an endpoint (OpenID Connect). Raises UserError for another method."""
+    """Returns the options for a login with a token from an endpoint (OpenID Connect). Raises UserError for another
+    method.
+    """
     if given.get(f"{_BEARER}method") != "oidc":
         raise UserError(
             'OAUTHBEARER without sasl.oauthbearer.method = "oidc" is not supported by the audit',

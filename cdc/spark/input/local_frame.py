@@ -11,8 +11,8 @@ __all__ = ["local_frame"]
 
 
 def local_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
-    """A DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL. JSON must be able to represent the
-    values.
+    """Returns a DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL. JSON must be able to represent
+    the values.
 
     ``createDataFrame`` would start Python on the executors: this takes a second, and the executors may not have Python.
     """

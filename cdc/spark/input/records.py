@@ -153,7 +153,7 @@ def _type(kind: str | Mapping[str, Any]) -> str:
 
 
 def record_columns(*names: str) -> list[Column]:
-    """The columns of ``parse`` with these ``names``, from the parsed JSON in the column ``body``."""
+    """Returns the columns of ``parse`` with these ``names``, from the parsed JSON in the column ``body``."""
     return [F.col(f"body.{_FIELDS_OF_COLUMNS.get(name, name)}").alias(name) for name in names]
 
 

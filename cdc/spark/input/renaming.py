@@ -32,7 +32,7 @@ OF_LEADER = f"{CHECKPOINT_DATABASE} of the leader"
 
 
 def own_schema(profiles: Mapping[str, Profile], consumer: Profile | None) -> str:
-    """The name of the consumer's own database, from the consumer's profile or, without it, from the follower's
+    """Returns the name of the consumer's own database, from the consumer's profile or, without it, from the follower's
     profile."""
     return (consumer or profiles[FOLLOWER]).consumer.schema
 
@@ -43,7 +43,7 @@ def name_on_leader(database: str) -> str:
 
 
 def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Renames:
-    """The consumer's renames, from the consumer's profile or, without it, from the follower's profile."""
+    """Returns the consumer's renames, from the consumer's profile or, without it, from the follower's profile."""
     return Renames((consumer or profiles[FOLLOWER]).renames, own=own_schema(profiles, consumer))
 
 
@@ -129,7 +129,7 @@ def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFra
 
 
 def _mapped(name: Column, names: Mapping[str, str]) -> Column:
-    """The value of ``name`` in ``names``, or ``name`` itself if it is not a key."""
+    """Returns the value of ``name`` in ``names``, or ``name`` itself if it is not a key."""
     pairs = [F.lit(each) for pair in names.items() for each in pair]
     return F.coalesce(F.try_element_at(F.create_map(*pairs), name), name)
 

@@ -107,8 +107,8 @@ def uncache(spark: SparkSession) -> None:
 
 
 def _bytes(read: DataFrame) -> int:
-    """The size in bytes of cached data; a very large number if the data was not computed yet, or Spark does not know
-    its size."""
+    """Returns the size in bytes of cached data; a very large number if the data was not computed yet, or Spark does not
+    know its size."""
     try:
         return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Py4JError:

@@ -53,9 +53,9 @@ class Span:
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
         """Returns the rest of the span, in which each partition starts at its offset in ``offsets``.
 
-        Raises UserError if a partition ends before its offset in ``offsets``, or starts after it. With a ``limit``, a
-        partition may start after it: the offsets between may be markers of Kafka transactions, and sequences show
-        whether records are missing.
+        Raises UserError if a partition ends before its offset in ``offsets``; without a ``limit``, also if it starts
+        after that offset. With a ``limit``, the skipped offsets may be markers of Kafka transactions, and the sequences
+        of the records show whether any record is missing.
         """
         for partition, (start, end) in self.partitions.items():
             if self.limit is None and start > offsets.get(partition, start):
@@ -155,7 +155,9 @@ def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
 
 
 def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
-    """The span of the records that the newest entry of the commit log counts; waits until all of them can be read."""
+    """Returns the span of the records that the newest entry of the commit log counts; waits until all of them can be
+    read.
+    """
     newest = newest_commits(properties, commits)
     if newest is None:
         return Span({}, 0)
@@ -220,7 +222,7 @@ def _is_begun(fragment: Fragment | None) -> bool:
 
 
 def _sequence(message: Message) -> int:
-    """The record's sequence; -1 for a message that is not a record."""
+    """Returns the record's sequence; -1 for a message that is not a record."""
     if fragment := _fragment(message):
         return fragment.sequence
     with suppress(CdcError):

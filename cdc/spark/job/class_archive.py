@@ -25,7 +25,7 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def archive_folder(environment: Mapping[str, str]) -> Path:
-    """The folder that contains all archives."""
+    """Returns the folder that contains all archives."""
     cache = environment.get("CDC_CACHE") or Path(environment.get("HOME") or Path.home(), ".cache", "cdc")
     return Path(cache, _FOLDER)
 

@@ -67,7 +67,7 @@ def _remembered(kept: Path) -> dict[str, list[str]]:
 
 
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
-    """The ``jars`` that Spark itself does not contain; for the other jars Spark's own version is used, as with
+    """Returns the ``jars`` that Spark itself does not contain; for the other jars Spark's own version is used, as with
     ``--packages``."""
     # The file names that Ivy writes begin with the group, so only their ends are compared.
     of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))

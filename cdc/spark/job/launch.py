@@ -194,7 +194,7 @@ def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> l
 
 
 def _settings(java: Sequence[str], progress: bool) -> list[str]:
-    """The Spark settings of a program as arguments for spark-submit; ``java`` are options of the JVM."""
+    """Returns the Spark settings of a program as arguments for spark-submit; ``java`` are options of the JVM."""
     java = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", *java]
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(progress).lower()}
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

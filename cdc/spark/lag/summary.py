@@ -102,8 +102,8 @@ def lag(transit: Transit) -> Lag | None:
 
 
 def _quantiles(bins: DataFrame) -> DataFrame:
-    """Computes the fields of Quantiles by stage and group. A group is a table, a stretch, or all transactions; for all
-    transactions, the result also contains the bins, for a histogram.
+    """Computes the fields of Quantiles for each stage and group. A group is a table, a stretch of time, or all
+    transactions together. For all transactions, the result also contains the bins of the histogram.
     """
     group = "named_struct('kind', '{}', 'name', {})"
     whole, time = group.format("all", "''"), group.format("time", "string(stretch)")

@@ -144,7 +144,7 @@ def not_compared(audit: Audit) -> Iterator[str]:
 
 
 def _only_what_changed(tables: list[Table]) -> str:
-    """A sentence with the numbers of rows that were compared in tables older than the topics."""
+    """Returns a sentence with the numbers of rows that were compared in tables older than the topics."""
     compared = [f"{t.database}.{t.table} {counted(t.leader_rows, 'row')}" for t in tables[:_NAMED]]
     if len(tables) > _NAMED:
         compared.append(f"{counted(len(tables) - _NAMED, 'more table')}")

@@ -103,7 +103,7 @@ def differing(one: str, other: str) -> tuple[Cut, Cut]:
 
 
 def _alike(one: str, other: str) -> int:
-    """The length of the beginning that both texts share, in characters."""
+    """Returns the length of the beginning that both texts share, in characters."""
     at = 0
     for first, second in zip(one, other, strict=False):
         if first != second:

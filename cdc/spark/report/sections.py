@@ -102,7 +102,7 @@ def _number(number: int) -> Cell:
 
 
 def _more(count: int, shown: int, where: str = "") -> str:
-    """A note that only the first ``shown`` of ``count`` items are listed; empty if all items are listed."""
+    """Returns a note that only the first ``shown`` of ``count`` items are listed; empty if all items are listed."""
     return f"The first {shown:,} of {count:,}{where}." if count > shown else ""
 
 

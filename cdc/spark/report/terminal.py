@@ -56,7 +56,7 @@ def _aligned(table: Table, width: int) -> Iterator[str]:
 
 
 def _columns(text: str) -> int:
-    """The number of columns that ``text`` occupies on a terminal."""
+    """Returns the number of columns that ``text`` occupies on a terminal."""
     return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
@@ -87,7 +87,7 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
 
 
 def _fitting(line: str, width: int) -> int:
-    """The number of characters of ``line``, at least one, that fit in ``width`` columns."""
+    """Returns the number of characters of ``line``, at least one, that fit in ``width`` columns."""
     # Each character is measured only once, since a value or a statement in a line may have thousands of characters.
     columns = accumulate(map(_columns, line))
     return max(1, next((at for at, end in enumerate(columns) if end > width), len(line)))

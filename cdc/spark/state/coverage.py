@@ -175,8 +175,8 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
 
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
-    """Computes, for each side, the offset of the last covered entry of the commit log. The next entry's records begin
-    after the records of this entry.
+    """Computes, for each side, the offset from which the next audit reads the commit log: the offset of the last entry
+    whose records are covered.
     """
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}

@@ -106,8 +106,8 @@ def sorted_layer(rows: DataFrame) -> DataFrame:
 
 
 def _is_one_of(column: str, values: Sequence[int]) -> str:
-    """SQL that is true if ``column`` is one of the ``values``. The lists in the SQL are short, so that Parquet searches
-    for each value.
+    """Writes SQL that is true if ``column`` is one of the ``values``. The lists in the SQL are short, so that Parquet
+    searches for each value.
     """
     lists = (values[at : at + _LISTED] for at in range(0, len(values), _LISTED))
     return " OR ".join(f"{column} IN ({', '.join(map(str, each))})" for each in lists) or "false"

@@ -54,8 +54,8 @@ def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Ma
 
 
 def _observed(observation: Observation) -> int | None:
-    """The number of rows that Spark counted while writing; None if Spark does not report it, for instance because its
-    event queue is full."""
+    """Returns the number of rows that Spark counted while writing; None if Spark does not report it, for instance
+    because its event queue is full."""
     found: list[int] = []
     # Observation.get has no timeout, so another thread waits for it.
     waiting = threading.Thread(target=lambda: found.append(int(observation.get["rows"])), name="rows", daemon=True)

@@ -81,7 +81,9 @@ class ParquetParts:
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
-        """Raises UserError if an earlier version of cdc, which did not count the rows that it wrote, lost some rows."""
+        """Raises UserError if the state lacks transactions. This is checked only for a state with files whose rows were
+        not counted when an earlier version of cdc wrote them.
+        """
         assert self.pointer is not None
         if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
             return
@@ -116,7 +118,7 @@ class ParquetParts:
         return new
 
     def _remaining(self, name: str, there: Sequence[int]) -> int:
-        """The number of a part's generations that are not merged, counted from the oldest.
+        """Returns the number of a part's generations that are not merged, counted from the oldest.
 
         If there are too many generations, a generation is not merged if it is more than twice as large as all later
         generations together. So each row is written again a logarithmic number of times, however large the state grows.

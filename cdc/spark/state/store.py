@@ -214,7 +214,7 @@ class StateStore:
                     )
 
     def _read(self) -> dict[str, Any] | None:
-        """The content of state.json; None if the file does not exist. Raises UserError."""
+        """Returns the content of state.json; None if the file does not exist. Raises UserError."""
         try:
             text = self._folder.read(POINTER)
         except OSError as error:
@@ -243,7 +243,7 @@ class StateStore:
 
 
 def _folder(spark: SparkSession, given: Path | str | Folder) -> Folder:
-    """The folder at a path, or at a URI of a file system that Hadoop's API can access."""
+    """Returns the folder at a path, or at a URI of a file system that Hadoop's API can access."""
     if isinstance(given, Path):
         return LocalFolder(given.absolute())
     if not isinstance(given, str):

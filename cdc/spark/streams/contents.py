@@ -228,7 +228,7 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """Collects the effects of each side's statements, unordered. They are few compared with rows, and fit into the
+    """Collects the effects of each side's statements, unordered; compared with rows they are few, and fit into the
     driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are

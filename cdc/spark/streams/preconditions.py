@@ -136,7 +136,7 @@ def _names_database(act: Act, database: str) -> bool:
 
 
 def _left_out_names(act: Act, filters: Filters, renames: Renames) -> set[str]:
-    """The names in a statement that the filters of the follower's producer leave out."""
+    """Returns the names in a statement that the filters of the follower's producer leave out."""
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
         database = renames.new(name_on_leader(uri.database))

@@ -42,8 +42,8 @@ def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str)
 
 
 def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -> set[_Name]:
-    """The names that the object ``name`` has after the statements ``later``; with ``copies``, also the names of tables
-    that were created LIKE it."""
+    """Returns the names that the object ``name`` has after the statements ``later``; with ``copies``, also the names of
+    tables that were created LIKE it."""
     names, begun = {name}, set[_Name]()
     altering: tuple[int, _Name] | None = None  # the sequence and the table of the previous ALTER
     for act in later:

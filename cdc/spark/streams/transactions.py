@@ -204,8 +204,8 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
 
 
 def _former(resource: str) -> str:
-    """SQL for the sequence of a statement that an earlier version of ``cdc`` ran: the GTIDs of this version count from
-    1, sequences count from 0.
+    """Writes SQL for the sequence of a statement that an earlier version of ``cdc`` ran: the GTIDs of this version
+    count from 1, sequences count from 0.
     """
     return f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT) - 1"
 

@@ -65,7 +65,7 @@ def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
     """Finds the applied transactions that do not start where another transaction ended; returns the lowest and the
     highest leader sequence at which they start, None if there is no such transaction.
 
-    In nearly all logs this is only the first transaction; then there is no gap.
+    In nearly all follower streams this is only the first transaction; then there is no gap.
     """
     found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
     return Query(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))
@@ -89,8 +89,8 @@ def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = 
 
 
 def _starts(transactions: DataFrame) -> DataFrame:
-    """The leader sequences at which applied transactions start or end (``at``), and whether a transaction ended there
-    (``reached``)."""
+    """Returns the leader sequences at which applied transactions start or end (``at``), and whether a transaction ended
+    there (``reached``)."""
     limits = transactions.where(_MOVES_CHECKPOINT).select(
         F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
     )

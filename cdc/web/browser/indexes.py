@@ -17,7 +17,7 @@ _FRESH_SECONDS = 0.7  # a page does not wait for new records if the index was up
 
 
 class FollowedIndex:
-    """The index of the topics of ``kafka``, in a file in ``folder``. It is filled when a page is first requested.
+    """The index of the topics of ``kafka``, in a file in ``folder``, which is filled when a page is first requested.
 
     ``error`` is the reason why the newest update failed; it is empty if the update succeeded.
     """

@@ -19,5 +19,5 @@ register_url_convertor("number", _Number())
 
 
 def number(text: str | None) -> int | None:
-    """The number that ``text`` is, None for any other text."""
+    """Returns the number that ``text`` is, None for any other text."""
     return int(text) if text and re.fullmatch(_DIGITS, text) else None

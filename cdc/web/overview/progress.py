@@ -12,7 +12,9 @@ _RATE_SECONDS = 12.0  # a rate is the mean over this time
 
 
 def bytes_between(begin: Position, end: Position, logs: Sequence[tuple[str, int]]) -> int | None:
-    """Returns the bytes of a binlog from ``begin`` to ``end``; None if a file is not in ``logs`` (names and sizes)."""
+    """Returns the number of bytes in the binlog between ``begin`` and ``end``; None if the file of either is not in
+    ``logs`` (names and sizes).
+    """
     if begin.file == end.file:
         return max(0, end.offset - begin.offset)
     names = [name for name, _ in logs]

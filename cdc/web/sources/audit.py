@@ -13,7 +13,7 @@ __all__ = ["AuditAnswer", "AuditSource", "parsed_report"]
 
 @dataclass(frozen=True, slots=True)
 class AuditAnswer:
-    """The main figures of report.json, with their names there; ``page`` is true if report.html exists."""
+    """The main figures of report.json, named as in that file; ``page`` is true if report.html exists."""
 
     verdict: str
     audited_at: str
