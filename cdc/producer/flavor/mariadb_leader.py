@@ -48,7 +48,7 @@ _SETTINGS = {
     # If this is OFF, the transactions of a commit group become visible one after the other, and
     # Binlog_snapshot_position is already the end of the group when the first of them is visible
     # (``flavor.mariadb_visibility``).
-    "binlog_optimize_thread_scheduling": ("ON", "start the server without it"),
+    "binlog_optimize_thread_scheduling": ("ON", "start the server with its default"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
     # From version 11 on; by default a text without a collation has one that MySQL does not have.
     "character_set_collations": ("", f"SET GLOBAL character_set_collations = '', {_PERMANENT}"),

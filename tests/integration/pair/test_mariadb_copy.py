@@ -194,7 +194,7 @@ def test_a_leader_that_shows_a_group_of_transactions_one_by_one_is_refused(maria
     server = maria_db(tmp_path, server_id=8, find=mariadb._find, extra_args=(option,)).start()
     settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
     try:
-        with pytest.raises(UserError, match="binlog_optimize_thread_scheduling is OFF; start the server without it"):
+        with pytest.raises(UserError, match="binlog_optimize_thread_scheduling is OFF; start the server with"):
             inspect(settings, name="leader")
     finally:
         server.kill()
