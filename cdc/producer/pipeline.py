@@ -200,7 +200,7 @@ def make_copier(
     ``widened`` includes.
     """
     settings = profile.database.settings()
-    # What a SELECT on another server sees can't be compared with this leader's binlog.
+    # Rows that a SELECT on another server returns can't be compared with this leader's binlog.
     of_leader = settings | {"server_id": leader.server_id}
     limits = profile.producer
     followers = _followers(profile, log)

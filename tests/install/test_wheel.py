@@ -41,7 +41,7 @@ def run(*command: str | Path, **environment: str) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    # Of a copy: a folder build/ that is left in the checkout would bring along modules that are no more.
+    # The wheel is built from a copy: a folder build/ left in the checkout would add modules that no longer exist.
     shutil.copytree(ROOT / "cdc", folder / "source/cdc", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "source")

@@ -107,7 +107,7 @@ def stream_page(stream: StreamAnswers, *, number: int, now: float) -> StreamPage
         copies=tuple(copies[:_COPIES_SHOWN]),
         more_copies=max(0, len(copies) - _COPIES_SHOWN),
         followers=tuple(_followers(stream)),
-        plots=tuple(plots(stream.samples, now=now)),
+        plots=tuple(plots(stream.samples, now=now, followers=[each.name for each in stream.followers])),
     )
 
 

@@ -39,9 +39,13 @@ class Plot:
     series: tuple[Series, ...]
 
 
-def plots(samples: Sequence[Sample], *, now: float) -> list[Plot]:
-    """Computes the plots of a stream: throughput, waiting records, and delay in seconds."""
-    names = list(dict.fromkeys(name for each in samples for name in each.applied))
+def plots(samples: Sequence[Sample], *, now: float, followers: Iterable[str] = ()) -> list[Plot]:
+    """Computes the plots of a stream: throughput, waiting records, and delay in seconds.
+
+    The named ``followers`` have a line in each legend from the beginning, so that the page does not move with their
+    first figures.
+    """
+    names = list(dict.fromkeys([*followers, *(name for each in samples for name in each.applied)]))
     rates = {"into Kafka": _rates(samples, lambda each: each.written)}
     rates |= {f"onto {name}": _rates(samples, partial(_applied, name)) for name in names}
     waiting = {name: _waiting(samples, name) for name in names}

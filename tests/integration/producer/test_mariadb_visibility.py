@@ -1,4 +1,4 @@
-"""What a SELECT on a MariaDB leader sees, compared with its binlog."""
+"""The transactions that a SELECT on a MariaDB leader sees, compared with its binlog."""
 
 import threading
 from collections.abc import Iterator

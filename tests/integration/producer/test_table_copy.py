@@ -247,7 +247,7 @@ def _state(leader: MySql, kafka: Kafka, name: str) -> tuple[Any, ...]:
 def test_a_topic_without_records_begins_again_with_a_copy_if_it_can_not_go_on(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
-    """Where the next rows have no column names, and where the next binlog is purged."""
+    """The topic begins again if the next rows have no column names, and if the next binlog is purged."""
     leader, name = mysql_server(server_id=1), own_name(tmp_path)
     _run(leader, "mysql", "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, n INT)")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.fetch.debian import NoDebian, Packages, unpacked
+from cdc.sandbox.fetch.debian import Packages, unpacked
 from tests.checks.alerts import DRILLS, ROOT, RULES, alerts, questions
+from tests.harness.debian import fetched
 
 pytestmark = pytest.mark.integration
 
@@ -17,10 +18,7 @@ _PACKAGES = Packages(label="Prometheus", suite="bookworm", names=("prometheus",)
 
 @cache
 def _tool() -> Path:
-    try:
-        return unpacked("prometheus", _PACKAGES) / "usr/bin/promtool"
-    except NoDebian as error:
-        pytest.skip(str(error))
+    return fetched(lambda: unpacked("prometheus", _PACKAGES)) / "usr/bin/promtool"
 
 
 def promtool(*arguments: str | Path) -> tuple[int, str]:

@@ -1,31 +1,24 @@
 """The audit's report.html in a real browser: it is shown without an error, asks for nothing, and runs no script."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.fetch.debian import NoDebian
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.page import page
 from tests.checks.browser import asked_by_a_page, browser, shown
 from tests.generators import audits
+from tests.harness.debian import fetched
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _browser() -> None:
-    """A fetch that fails fails the tests; a machine that can have no browser, its own or Debian's, skips them."""
-    try:
-        browser()
-    except NoDebian as error:
-        if os.environ.get("CDC_REQUIRE_INTEGRATION") == "1":
-            raise
-        pytest.skip(str(error))
+    fetched(browser)
 
 
 @pytest.mark.parametrize("audit", [audits.clean, audits.drifting, audits.unjudged, audits.big])

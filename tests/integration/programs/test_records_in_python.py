@@ -81,7 +81,7 @@ def follows(leader: MySql, profile: Path, name: str) -> None:
         run_well("cdc-producer", profile, "--until-current")
         until(lambda: [each.sequence for each in cdc.records(profile)][-1] == 6, what="the record in Kafka")
     finally:
-        # What is in Kafka when an iteration is stopped may not have been read by it.
+        # An iteration that is stopped may not have read all records that are in Kafka by then.
         until(lambda: found == [5, 6] or not reading.is_alive(), what="the record in the iteration")
         following.stop()
         reading.join(LIMIT_SECONDS)

@@ -95,6 +95,12 @@ def test_what_a_source_no_longer_answers_is_not_drawn() -> None:
     assert sample(stream(leader(), follower(error="x")), now=NOW).late == {}
 
 
+def test_each_follower_is_in_the_legends_before_its_first_figures() -> None:
+    assert [[line.newest for line in plot.series] for plot in plots([], now=NOW, followers=["f:1"])] == [
+        ["–", "–"], ["–"], ["–"],
+    ]  # fmt: skip
+
+
 def test_a_gap_in_a_line_stays_a_gap() -> None:
     samples = [Sample(NOW - 3000 + 10 * n, None if 100 < n < 200 else n, {}) for n in range(300)]
     [line] = plots(samples, now=NOW)[0].series
