@@ -21,7 +21,7 @@ def to_tree(history: History) -> dict[str, Any]:
             for sequence, each in history.statements.items()
         },
         "told": [asdict(each) for each in history.told],
-        "silent_cascades": history.silent_cascades,
+        "silent": history.silent_cascades,
     }
 
 
@@ -35,7 +35,8 @@ def from_tree(tree: dict[str, Any]) -> History:
         tuple(Act(**each) for each in tree["acts"]),
         statements,
         tuple(_told(each) for each in tree["told"]),
-        bool(tree["silent_cascades"]),
+        # Earlier versions wrote another key, which a repair could set wrongly.
+        bool(tree.get("silent")),
     )
 
 

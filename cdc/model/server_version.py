@@ -1,8 +1,8 @@
-"""Decides whether ``cdc`` was tested with the version of a server. Pure."""
+"""Decides from the version of a server whether ``cdc`` was tested with it, and what it logs. Pure."""
 
 import re
 
-__all__ = ["TESTED", "is_tested"]
+__all__ = ["TESTED", "is_tested", "logs_cascades"]
 
 TESTED = ("MySQL 8.0", "MySQL 9.7", "MariaDB 10.11", "MariaDB 11.8")
 
@@ -12,3 +12,14 @@ def is_tested(version: str) -> bool:
     name = "MariaDB" if "mariadb" in version.lower() else "MySQL"
     numbers = re.match(r"\d+\.\d+", version)
     return numbers is not None and f"{name} {numbers[0]}" in TESTED
+
+
+def logs_cascades(version: str) -> bool:
+    """Whether a server with this ``version`` logs the rows that its foreign keys change, as MySQL does from 9.6 on.
+
+    Also true for an unknown version (an empty text): then only the flags of rows events show it.
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None:
+        return True
+    return "mariadb" not in version.lower() and (int(numbers[1]), int(numbers[2])) >= (9, 6)

@@ -302,19 +302,22 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     found = leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto)
     # The records are cached, because Spark would otherwise search for the values again at each use.
     found = cached(found.withColumn("value", F.expr("IF(plain, NULL, value)")))
-    parsed = _parsed(found.where("NOT plain").drop("plain"), within.drop("uri", "pattern", "width"), upto)
+    bare = shapes.index(None) if None in shapes else -1
+    parsed = _parsed(found.where("NOT plain").drop("plain"), within.drop("uri", "pattern", "width"), upto, bare=bare)
     parsed = parsed.withColumn("plain", F.lit(False))
     return found.where("plain").select(*_RECORD).unionByName(parsed.select(*_RECORD))
 
 
-def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:
+def _parsed(messages: DataFrame, within: DataFrame, upto: int, *, bare: int) -> DataFrame:
+    """Parses records; ``bare`` is the shape of tables without a key, in which only the leader's own changes count."""
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
     # The records are cached, because Spark would otherwise parse a record again for each of its fields and rows, and
     # once more for a filter.
     records = cached(records).where(f"sequence <= {upto} AND size(rows) > 0")
-    return records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
+    found = records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
+    return found.where(f"NOT (shape = {bare} AND coalesce(chunk.repair, false))")
 
 
 def _told(at: int, part: Part) -> dict[str, Any]:

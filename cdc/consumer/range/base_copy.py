@@ -197,7 +197,7 @@ def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> 
             if not first.of_copy:
                 copied.require_gtid(first)
                 copied.see(first)
-            elif first.operation == COPY and copied.covers(first):
+            elif first.operation == COPY and copied.covers_rows(first):
                 item = item._replace(records=[first.emptied()])
             if not told and copied.has(first):
                 told = True

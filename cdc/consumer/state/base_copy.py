@@ -5,13 +5,20 @@ The row commits together with the leader's first checkpoint and never changes. S
 after each crash, even if the profile was changed in the meantime.
 """
 
+import logging
+
 from cdc.config.start_position import COPY_KEY
+from cdc.config.table_globs import copy_command
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, is_gtid, newest_of_each_domain
 from cdc.model.record import Record
+from cdc.model.uri import Uri
+from cdc.service.logs import event
 
 __all__ = ["COPIES", "BaseCopy"]
+
+_LOG = logging.getLogger("cdc.consumer")
 
 COPIES = OwnTable(
     "copies",
@@ -36,6 +43,8 @@ class BaseCopy:
         self.new_from = new_from
         self._any = bool(self.held)
         self._last = newest_of_each_domain(self.held)  # of MariaDB's domains
+        self._crosses = new_from is None  # this run reads the records from the end of the base copy on
+        self._begun = set[Uri]()  # tables without a key whose copies began after the base copy
 
     def covers(self, chunk: Record) -> bool:
         """Whether the base copy already contains the rows of a chunk (``Record.of_copy``).
@@ -45,6 +54,31 @@ class BaseCopy:
         """
         return self._any and (self.new_from is None or chunk.sequence < self.new_from)
 
+    def covers_rows(self, chunk: Record) -> bool:
+        """Whether the rows of a chunk must be left out because of the base copy.
+
+        The chunks of a table without a key are its pieces: the first piece empties the table, the others only add rows.
+        If the base copy covers the first piece, the table is not emptied, so no later piece may be added either.
+        """
+        piece = chunk.range.piece if chunk.range else None
+        if not piece or self.covers(chunk) or not self._any:
+            is_covered = self.covers(chunk)
+            if piece == 0 and not is_covered:
+                self._begun.add(chunk.uri)
+            return is_covered
+        if chunk.uri in self._begun:
+            return False
+        if self._crosses:
+            return True  # the first piece was before the records of this run, and so before the end of the base copy
+        self._begun.add(chunk.uri)
+        event(
+            _LOG, "the copy of a table without a key began before this start: if it began before the dump for "
+            "consumer.start, too, the table has rows twice",
+            level=logging.WARNING, uri=chunk.uri, sequence=chunk.sequence,
+            hint=f"then copy the table again: {copy_command((chunk.uri.database, chunk.uri.table or ''))}",
+        )  # fmt: skip
+        return False
+
     def see(self, record: Record) -> None:
         """Notes whether the copy lacks the transaction that begins with ``record``."""
         if self.new_from is None and self._any and not self.has(record):
@@ -52,6 +86,8 @@ class BaseCopy:
 
     def has(self, record: Record) -> bool:
         """Whether the base copy contains the record's transaction, so that the record must be ignored."""
+        if record.of_copy:
+            return self.covers(record)  # statements of a copy are older than the base copy, as chunks are
         return self._any and self.has_gtid(record.transaction)
 
     def has_gtid(self, gtid: str) -> bool:

@@ -169,6 +169,7 @@ _INVALID_VIEW = 1356
 _DEADLOCK = 1213  # a deadlock of metadata locks, with a statement that changes the table
 _LOCKED = frozenset({1205, _DEADLOCK})
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
+_OPTIONS = ") ENGINE="  # in lines with partitions, blanks surround the equals sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +247,13 @@ def identifier(name: str) -> str:
 def table_text(show_create: str) -> str:
     """Returns the output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a
     definition.
+
+    The number is in the line with the table's options; lines with partitions may follow.
     """
-    *lines, options = show_create.split("\n")
-    return "\n".join([*lines, _COUNTER.sub("", options, count=1)])
+    lines = show_create.split("\n")
+    at = max((at for at, line in enumerate(lines) if line.startswith(_OPTIONS)), default=-1)
+    lines[at] = _COUNTER.sub("", lines[at], count=1)
+    return "\n".join(lines)
 
 
 def read_definition(connection: Any, database: str, table: str) -> TableDefinition:

@@ -20,10 +20,10 @@ come after the newest entry.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 from typing import Any, overload
 from zlib import crc32
 
@@ -51,6 +51,7 @@ __all__ = [
     "recover",
     "require_chunks_before",
     "require_ended",
+    "since_last_start",
     "true_entry",
     "without_types",
 ]
@@ -122,7 +123,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     shown = _shown(properties, topics.names, [each for each in (committed, uncommitted) if each is not None])
     # Incomplete records are left out, since an entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
-    entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
+    entry = true_entry(whole, shown, since_last_start(every, committed), topics.names)
     if open_in and not has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
@@ -371,9 +372,9 @@ def true_entry(
     """Finds the newest of ``entries`` whose records are all ``visible``. Returns None if nothing was ever committed.
 
     An uncommitted entry is as true as a committed entry: it contains the place in the binlog at which the records
-    before a sequence end, and that place never changes. The newest records may have no entry: a late commit shows a
-    part of a transaction before its entry is written. Raises PromiseError if there is no such entry at all, or if
-    millions of records have no entry.
+    before a sequence end, and that place changes only with a start of a producer (``since_last_start``). The newest
+    records may have no entry: a late commit shows a part of a transaction before its entry is written. Raises
+    PromiseError if there is no such entry at all, or if millions of records have no entry.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None
@@ -395,6 +396,24 @@ def true_entry(
         where=f"topic {names.commits}",
         hint=_ANEW,
     )
+
+
+def since_last_start(entries: Iterable[Entry], committed: Entry | None) -> Iterator[Entry]:
+    """Yields the newest ``committed`` entry, and then ``entries``, newest first, without those that may contradict it.
+
+    Each start of a producer commits an entry before it writes. So an entry that is older than the ``committed`` entry
+    and counts more records was rolled back before a later start. That start may have numbered the records after it in
+    another way, since chunks of a copy are written whenever they arrive.
+    """
+    if committed is None:
+        yield from entries
+        return
+    yield committed
+    is_older = False
+    for entry in entries:
+        is_older = is_older or entry == committed
+        if not is_older or entry.next_sequence <= committed.next_sequence:
+            yield entry
 
 
 def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) -> bool:

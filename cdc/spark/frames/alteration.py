@@ -69,10 +69,11 @@ class Alteration:
 
 def altered(
     before: Columns, statement: Statement, *, sequence: int, after: Columns | None,
-    generated: Callable[[], Collection[str]] = frozenset,
+    generated: Callable[[], Collection[str] | None] = frozenset,
 ) -> Alteration:  # fmt: skip
     """Computes how ``statement`` changes a table with the columns ``before``; ``after`` are the columns in later
-    records, or None. ``generated`` returns case-folded names, which include the names of all generated columns.
+    records, or None. ``generated`` returns case-folded names, which include the names of all generated columns; None if
+    the columns that are generated are not known.
 
     If the parsed statement does not lead to the columns in records, nothing is certain.
     """
@@ -124,12 +125,18 @@ class _Table:
         self.keys_changed = False
         # True if a column got another type or collation, so that the values of columns computed from it may change.
         self.retyped = False
+        self._defined = set[str]()  # the columns that the statement defines
 
-    def compute_again(self, names: Collection[str]) -> None:
-        """Notes that the server recomputes the columns ``names``, because columns in their expressions were changed."""
+    def compute_again(self, names: Collection[str] | None) -> None:
+        """Notes that the server recomputes the columns ``names``, because columns in their expressions were changed. If
+        ``names`` is None, any column that the statement does not define may be such a column.
+        """
         for name, origin in self.origins.items():
-            if origin.name is not None and name.casefold() in names:
-                self.origins[name] = Origin(doubt="the server computes it of columns that were changed")
+            recomputed = name not in self._defined if names is None else name.casefold() in names
+            if origin.name is not None and recomputed:
+                why = "no statement defines it, and the server computes it again if it is generated"
+                doubt = why if names is None else "the server computes it of columns that were changed"
+                self.origins[name] = Origin(doubt=doubt)
 
     def columns(self) -> Columns:
         return tuple((name, self._types[name]) for name in self._order)
@@ -212,6 +219,7 @@ class _Table:
         doubt = "" if value is not None else column.computed or "its default is not a constant that is certain"
         self.origins[column.name] = Origin(value=value, doubt=doubt)
         self._types[column.name] = column.type
+        self._defined.add(column.name)
         self.keys_changed |= column.is_key
         self._place(column.name, column.place)
 
@@ -220,6 +228,7 @@ class _Table:
         at = self._order.index(old)
         self._remove(old)
         self._types[column.name] = column.type
+        self._defined.add(column.name)
         self._order.insert(at, column.name)
         self.keys_changed |= column.is_key
         integers = {read_type(kind).name, read_type(column.type).name} <= set(_INTEGERS)

@@ -12,6 +12,7 @@ from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.schema_history import History, Statement, Told
 from cdc.spark.input.records import PARSING, json_schema
+from cdc.spark.streams.transactions import COPYING
 from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["history_of", "read_history"]
@@ -20,7 +21,7 @@ _SCHEMA = json_schema(
     *("uri", "sequence", "bn_file", "transaction", "columns", "key", "types", "flags", "copying", "operation.Query"),
     *("operation.Bytes", "operation.Copy.after", "operation.Copy.upto", "context", "affects", "event", "broken"),
 )
-_LOGS_CASCADES = 16  # a flag of rows events
+_LOGS_CASCADES = 16  # a flag of rows events; records of copies and repairs, which the producer makes, do not have it
 
 
 def history_of(source: Source, name: Name) -> History:
@@ -62,9 +63,9 @@ def read_history(
             )
     rows.sort(key=lambda row: int(row["sequence"]))
     told = tuple(_told(row) for row in rows if row["types"] is not None)
-    silent = any(
+    silent = source.silent_cascades or any(
         not (row["flags"] or 0) & _LOGS_CASCADES for row in rows if row["types"] is not None and row["affects"] is None
-        and (row["operation"] is None or row["operation"]["Copy"] is None)
+        and not row["transaction"]["id"].startswith(COPYING)
     )  # fmt: skip
     statements = {int(row["sequence"]): _statement(row) for row in rows if row["affects"] is not None}
     return History(tuple(act for row in rows for act in _acts(row)), statements, told, silent)

@@ -20,6 +20,7 @@ from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
 from cdc.model.folding import folded
+from cdc.model.server_version import logs_cascades
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.kafka_options import kafka_options
@@ -38,7 +39,8 @@ _ROWS, _TELLING = '"rows":[', ('"types":', '"upto":null', '"after":null', '"Skip
 class Source:
     """A leader's topics at the time when they were opened. Records can be read up to the sequence ``newest``, at which
     a transaction ends; ``newest`` is -1 if there are no records. ``folds_names`` is true if the records contain names
-    in lower case; then ``profile`` contains names in lower case, too.
+    in lower case; then ``profile`` contains names in lower case, too. ``silent_cascades`` is true if the leader's
+    version is known and does not log the changes that its foreign keys make.
     """
 
     spark: SparkSession
@@ -46,6 +48,7 @@ class Source:
     span: Span
     newest: int
     folds_names: bool = False
+    silent_cascades: bool = False
 
     @classmethod
     def of(cls, spark: SparkSession, profile: Profile) -> Self:
@@ -58,7 +61,8 @@ class Source:
         newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
         end = -1 if newest is None else newest.next_sequence - 1 - newest.of_open
         folds = newest is not None and newest.folds_names
-        return cls(spark, profile.folded() if folds else profile, span(kafka), end, folds)
+        silent = newest is not None and not logs_cascades(newest.server_version)
+        return cls(spark, profile.folded() if folds else profile, span(kafka), end, folds, silent)
 
     def stored(self, name: Name) -> Name:
         """Returns the name of a table as records contain it."""

@@ -30,7 +30,9 @@ _STEPS = """
         array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),
         array(named_struct('known', coalesce(new, old), 'adds', new IS NOT NULL)))
 """
-_BOTH = "array(named_struct('image', before, 'n', -1L), named_struct('image', after, 'n', 1L))"
+# A repair contains rows of a table that had a key then, and changes no row of the leader.
+_COUNT = "IF(coalesce(chunk.repair, false), 0L, 1L)"
+_BOTH = f"array(named_struct('image', before, 'n', -{_COUNT}), named_struct('image', after, 'n', {_COUNT}))"
 
 
 def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> DataFrame:

@@ -88,6 +88,11 @@ class Histories:
         for name in self._part_of:
             self._databases.setdefault(self._part(name), set()).add(name[0])
 
+    @property
+    def silent_cascades(self) -> bool:
+        """Whether the server does not log the changes made by its foreign keys."""
+        return self._whole.silent_cascades
+
     def of(self, name: Name) -> History:
         """Returns the part of the history that ``versions.plan`` needs for the table ``name``."""
         part = self._part(name)
@@ -182,12 +187,15 @@ def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Na
     )  # fmt: skip
 
 
-def generated_columns(history: History, tables: Collection[str]) -> frozenset[str]:
-    """Returns the case-folded names of columns that may be generated, for tables with these names.
+def generated_columns(history: History, tables: Collection[str]) -> frozenset[str] | None:
+    """Returns the case-folded names of columns that may be generated, for tables with these names; None if no statement
+    creates such a table, so that its generated columns are not known.
 
     The names are taken from the statements, since records do not show that a value was computed. The result may contain
     too many names, since other words of a definition are taken for names, too.
     """
+    if not _is_created(history, tables):
+        return None
     wanted, found, about = {each.casefold() for each in tables}, set[str](), list[list[Token]]()
     for _, statement in sorted(history.statements.items(), reverse=True):
         words = _words(statement)
@@ -201,6 +209,20 @@ def generated_columns(history: History, tables: Collection[str]) -> frozenset[st
         found |= set(_computed(words))
         found |= {new for old, new in _renamed(words) if old in found}
     return frozenset(found)
+
+
+def _is_created(history: History, tables: Collection[str]) -> bool:
+    """Whether the history contains a definition of a table with one of these names, or of the table that it is LIKE."""
+    wanted = {each.casefold() for each in tables}
+    for act in reversed(history.acts):
+        name = table_name(act.uri) if act.action == "CreateTable" else None
+        if name is None or name[1].casefold() not in wanted:
+            continue
+        like = table_name(act.like) if act.like else None
+        if like is None:
+            return True
+        wanted.add(like[1].casefold())
+    return False
 
 
 def _words(statement: Statement) -> list[Token]:

@@ -155,6 +155,36 @@ def test_a_copy_of_the_leader_has_what_chunks_say_of_before() -> None:
     assert passed_over(BaseCopy(), records) == []
 
 
+def piece(sequence: int, number: int) -> Record:
+    bare = {name: value for name, value in body(sequence).items() if name != "key"}
+    after = {"cols": []} if number else None
+    content = {"after": after, "upto": {"cols": []}, "piece": number, "rows": [{"cols": [ONE, "Null"]}]}
+    return Record.parse(json.dumps(bare | {"operation": {"Copy": content}}).encode(), where="test")
+
+
+def test_a_table_without_a_key_is_copied_as_a_whole_or_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
+    """A dump was made between two pieces: the first one would not empty the table, so the next must add nothing."""
+    (first,) = history([1])
+    held, lacking = (replace(first, sequence=n, transaction=f"{UUID}:{name}") for n, name in ((0, 5), (2, 6)))
+    records = [held, piece(1, 0), lacking, piece(3, 1), piece(4, 2), piece(5, 0), piece(6, 1)]
+    copied = BaseCopy(GtidSet.parse(f"{UUID}:1-5"))
+    assert passed_over(copied, records) == [1, 3, 4]
+    assert passed_over(copied, records[-1:]) == [], "read again, behind the first piece"
+    # Started again between the first piece and the end of the dump's transactions, and not told of the former.
+    assert passed_over(BaseCopy(GtidSet.parse(f"{UUID}:1-5")), records[2:]) == [3, 4]
+    assert not caplog.records
+    assert passed_over(BaseCopy(GtidSet.parse(f"{UUID}:1-5"), new_from=2), records[3:]) == []
+    (told,) = caplog.records
+    assert "rows twice" in told.getMessage() and "--copy db.t" in str(vars(told))
+
+
+def test_a_base_copy_has_the_statements_of_copies_before_it() -> None:
+    made = replace(history([1])[0], sequence=4, operation="Query", transaction="copy:uuid:4")
+    copied = BaseCopy(GtidSet.parse(f"{UUID}:1-5"))
+    assert copied.has(made) and not BaseCopy().has(made)
+    assert not BaseCopy(GtidSet.parse(f"{UUID}:1-5"), new_from=3).has(made)
+
+
 def test_what_a_copy_repaired_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="cdc.consumer")
     copies = Copies()

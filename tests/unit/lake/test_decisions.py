@@ -15,10 +15,14 @@ CREATED = Act(0, 0, "CreateTable", URI)
 KEYED: Columns = (("id", "int"), ("name", "text character set utf8mb4"))
 
 
-def known(*acts: Act, last: int = 5, columns: Columns = KEYED, cut: bool = False, **more: object) -> Known:
+def known(
+    *acts: Act, last: int = 5, columns: Columns = KEYED, cut: bool = False, silent: bool = False,
+    created: str = "CREATE TABLE t (id INT)", **more: object
+) -> Known:  # fmt: skip
     key = ("id",) if columns[0][0] == "id" else None
     statements = {act.sequence: Statement("ALTER TABLE t ADD KEY (name)", frozenset(), "", True) for act in acts}
-    history = History((CREATED, *acts), statements, (Told(NAME, 1, columns, key),), silent_cascades=False)
+    statements[0] = Statement(created, frozenset(), "", True)
+    history = History((CREATED, *acts), statements, (Told(NAME, 1, columns, key),), silent_cascades=silent)
     given = {"options": Options(), "same_options": True} | more
     return Known(Histories(history), acts, 10, {URI: last}, "l", cut=cut, **given)  # type: ignore[arg-type]
 
@@ -46,6 +50,14 @@ def test_rows_are_merged() -> None:
 def test_without_rows_since_nothing_is_done() -> None:
     assert step_of(known(last=3)).what is What.KEEP
     assert step_of(known(last=3, same_options=False)).what is What.KEEP
+
+
+def test_a_table_whose_rows_foreign_keys_change_in_silence_is_not_kept() -> None:
+    child = "CREATE TABLE t (id INT REFERENCES p (id) ON DELETE CASCADE)"
+    assert step_of(known(last=3, silent=True)).what is What.KEEP
+    assert step_of(known(last=3, created=child)).what is What.KEEP
+    with pytest.raises(UserError, match="does not log what foreign keys change"):
+        decided(known(last=3, silent=True, created=child), NAME, before(3), 3)
 
 
 @pytest.mark.parametrize("action", ["AlterTable", "CreateIndex", "DropIndex"])

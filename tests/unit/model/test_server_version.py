@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.model.server_version import TESTED, is_tested
+from cdc.model.server_version import TESTED, is_tested, logs_cascades
 
 PAGE = Path(__file__).parents[3] / "docs" / "deployment.md"
 
@@ -26,3 +26,14 @@ def test_the_page_has_each_series() -> None:
     for series in TESTED:
         name, number = series.split()
         assert any(row.startswith(f"| {name} | {number}") and "tested" in row for row in rows), series
+
+
+@pytest.mark.parametrize(
+    ("version", "logs"),
+    [
+        ("9.7.4", True), ("9.6.0", True), ("10.0.1", True), ("", True), ("unknown", True),
+        ("9.5.0", False), ("8.0.45-0ubuntu0.24.04.1", False), ("8.4.3", False), ("11.8.9-MariaDB-log", False),
+    ],
+)  # fmt: skip
+def test_which_servers_log_what_foreign_keys_change(version: str, logs: bool) -> None:
+    assert logs_cascades(version) == logs

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cdc.spark.ddl.lineage import Act
 from cdc.spark.frames.alteration import Origin, altered
 from cdc.spark.frames.schema_history import History, Statement, generated_columns
 from tests.checks.statements import Said, said_in
@@ -74,10 +75,22 @@ def test_what_a_server_computes_of_changed_columns(clauses: str, is_certain: boo
     assert (step.origins["f"] == Origin("f"), step.origins["id"]) == (is_certain, Origin("id"))
 
 
+def test_what_may_be_computed_in_a_table_of_which_no_statement_tells() -> None:
+    statement = Statement("ALTER TABLE t MODIFY n BIGINT UNSIGNED, ADD c INT", STRICT, "utf8mb4", True)
+    step = altered(BEFORE, statement, sequence=7, after=None, generated=lambda: None)
+    assert step.origins["f"].doubt and step.origins["id"].doubt
+    assert step.origins["c"] == Origin(value="Null")
+    # Integers that stay the same change nothing that is computed of them.
+    same = Statement("ALTER TABLE t MODIFY n INT", STRICT, "utf8mb4", True)
+    assert altered(BEFORE, same, sequence=7, after=None, generated=lambda: None).origins["f"] == Origin("f")
+
+
 def test_which_columns_a_server_computes() -> None:
     def of(*texts: str, modes: frozenset[str] = STRICT) -> frozenset[str]:
         made = {at: Statement(text, modes, "utf8mb4", explicit_timestamps=True) for at, text in enumerate(texts)}
-        return generated_columns(History((), made, (), False), {"T"})
+        found = generated_columns(History((Act(0, 0, "CreateTable", "flv://l/d/t"),), made, (), False), {"T"})
+        assert found is not None
+        return found
 
     create = "CREATE TABLE d.t (id INT, `x,(` INT GENERATED ALWAYS AS (id + (1)) STORED, CHECK (id < 3), y INT)"
     assert "x,(" in of(create) and of(create).isdisjoint({"id", "y"})
@@ -98,3 +111,18 @@ def test_which_columns_a_server_computes() -> None:
     assert "g" in of(text, modes=STRICT | {"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"})
     assert "g" not in of(text, modes=STRICT | {"ANSI_QUOTES"})
     assert "x" in of("""CREATE TABLE t (a CHAR(9) DEFAULT "b, c'", x INT AS (1))""")
+
+
+def test_without_the_statement_that_created_a_table_its_computed_columns_are_not_known() -> None:
+    def known(*acts: Act) -> bool:
+        return generated_columns(History(acts, {}, (), False), {"T"}) is not None
+
+    created, like = (
+        Act(1, 0, "CreateTable", "flv://l/d/t"),
+        Act(3, 0, "CreateTable", "flv://l/d/t", None, "flv://l/d/u"),
+    )
+    assert not known()
+    assert not known(Act(1, 0, "CreateTable", "flv://l/d/other"), Act(2, 0, "AlterTable", "flv://l/d/t"))
+    assert known(created)
+    assert not known(like)
+    assert known(Act(1, 0, "CreateTable", "flv://l/d/u"), like)

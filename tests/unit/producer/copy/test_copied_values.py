@@ -155,6 +155,8 @@ def test_the_next_number_is_no_part_of_a_definition() -> None:
 
     assert table_text(table(" AUTO_INCREMENT=7 COMMENT='x'")) == table_text(table(" COMMENT='x'"))
     assert table_text(table(" AUTO_INCREMENT=7")) == table("")
+    parts = "\n/*!50100 PARTITION BY RANGE (`a`)\n(PARTITION p0 VALUES LESS THAN (9) ENGINE = InnoDB) */"
+    assert table_text(table(" AUTO_INCREMENT=7 COMMENT='x'" + parts)) == table(" COMMENT='x'" + parts)
 
 
 @pytest.mark.parametrize(

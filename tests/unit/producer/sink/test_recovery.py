@@ -22,7 +22,7 @@ from cdc.model.position import Position
 from cdc.producer.copy.state import Pending
 from cdc.producer.sink import recovery
 from cdc.producer.sink.partitioner import Partitioner
-from cdc.producer.sink.recovery import Recovered, _unseen, recover, require_chunks_before, true_entry
+from cdc.producer.sink.recovery import Recovered, _unseen, recover, require_chunks_before, since_last_start, true_entry
 from cdc.producer.sink.topic_admin import require_counted
 from tests.harness.simulated_broker import Broker, Written
 
@@ -97,6 +97,23 @@ def test_records_that_no_entry_speaks_of_follow_the_newest_one() -> None:
         chosen(past, {("a", 0): 9_000_000, ("b", 0): 1})
     with pytest.raises(PromiseError, match="up to sequence 9"):
         chosen(History([], []), {("a", 0): 9})
+
+
+def test_an_entry_that_was_rolled_back_before_the_last_start_is_not_true() -> None:
+    """Readers see records that no entry counts, after a commit that came late. An entry of an earlier start counts as
+    many, but a chunk of a copy had another place among them.
+    """
+    begun, rolled_back, newer, before = (
+        Entry(next_sequence=number, position=Position("binlog.000001", place), gtid_set="", server_uuid="u")
+        for number, place in ((100, 40), (120, 70), (110, 50), (90, 30))
+    )
+    single, visible = Topics("t"), {("t", 0): 119}
+    log = [begun, rolled_back, before]
+    assert true_entry(visible, None, since_last_start(log, begun), single) == begun
+    # What the last start itself has begun counts, and so does what is below its entry.
+    assert true_entry(visible, None, since_last_start([newer, *log], begun), single) == newer
+    assert true_entry({("t", 0): 95}, None, since_last_start(log, begun), single) == before
+    assert true_entry(visible, None, since_last_start(log, None), single) == rolled_back
 
 
 def test_nothing_was_ever_written() -> None:
