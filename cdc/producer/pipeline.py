@@ -24,7 +24,7 @@ from cdc.model.position import Position
 from cdc.model.server_version import TESTED, is_tested
 from cdc.producer import equal_members, filter_changes
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, count_different, objects, update_triggers
+from cdc.producer.binlog.leader import Leader, count_different, objects, oldest_table, update_triggers
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
@@ -45,7 +45,7 @@ from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
-from cdc.producer.resume import has_column_names, require_same_names, starting_entry
+from cdc.producer.resume import is_complete, require_same_names, starting_entry
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -119,8 +119,9 @@ def start_of(
 
     ``filters`` are in the form of ``Filters.listed``.
     """
-    named = partial(has_column_names, leader, make_dumps(profile, leader), stop)
-    entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
+    oldest = partial(oldest_table, profile.database.settings(), profile.filters, name=leader.name)
+    complete = partial(is_complete, leader, make_dumps(profile, leader), stop, oldest)
+    entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, complete=complete)
     if leader.session is None:
         return entry
     begins = newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure

@@ -12,7 +12,7 @@ from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.compressed import payload
-from cdc.producer.binlog.event_types import TABLE_MAP, TRANSACTION_PAYLOAD
+from cdc.producer.binlog.event_types import FORMAT_DESCRIPTION, TABLE_MAP, TRANSACTION_PAYLOAD
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.packets import SimpleTransaction, flat
@@ -20,7 +20,7 @@ from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.state import Pending
 from cdc.producer.decode.table_map import has_names
 
-__all__ = ["has_column_names", "require_same_names", "starting_entry", "why_copied"]
+__all__ = ["is_complete", "require_same_names", "starting_entry", "why_copied"]
 
 _KEY = "profile key producer.start"
 _FIRST_OFFSET = 4
@@ -33,20 +33,20 @@ def starting_entry(
     *,
     start: str,
     filters: dict[str, list[str]],
-    named: Callable[[Position], bool] = lambda _: True,
+    complete: Callable[[Position], bool] = lambda _: True,
 ) -> Entry:
     """Returns the entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no
     entry yet.
 
-    ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``named(position)`` is called to find out
-    whether the leader's first rows after a position were logged with the names of their columns. Raises UserError if
-    the leader cannot continue there without losing or repeating changes. A topic without records begins with a copy
-    instead, if ``start`` is "auto".
+    ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``complete(position)`` is called to find
+    out whether the binlogs after a position are enough (see ``is_complete``). Raises UserError if the leader cannot
+    continue there without losing or repeating changes. A topic without records begins with a copy instead, if ``start``
+    is "auto".
     """
     if entry is None or Pending.from_json(entry.copy).structure:
-        return _first_entry(leader, start=start, named=named)
-    if start == AUTO and _may_begin_again(leader, entry, filters) and not _goes_on(leader, entry, named):
-        return _first_entry(leader, start=COPY, named=named)
+        return _first_entry(leader, start=start, complete=complete)
+    if start == AUTO and _may_begin_again(leader, entry, filters) and not _goes_on(leader, entry, complete):
+        return _first_entry(leader, start=COPY, complete=complete)
     is_mariadb, is_same = leader.session is not None, entry.server_uuid == leader.server_uuid
     if not is_mariadb or (is_same and entry.position.offset):
         _require_same_history(leader, entry)
@@ -66,13 +66,13 @@ def _may_begin_again(leader: Leader, entry: Entry, filters: dict[str, list[str]]
     return is_empty and entry.filters == filters and leader.shows_visible
 
 
-def _goes_on(leader: Leader, entry: Entry, named: Callable[[Position], bool]) -> bool:
+def _goes_on(leader: Leader, entry: Entry, complete: Callable[[Position], bool]) -> bool:
     """Whether the leader has the changes after ``entry``, and the next rows with the names of their columns."""
     if entry.server_uuid != leader.server_uuid or entry.position.offset < _FIRST_OFFSET:
         return True  # a server with another history is refused
     if entry.position.file not in dict(leader.logs):
         return False
-    return not _has(leader, entry.position) or named(entry.position)
+    return not _has(leader, entry.position) or complete(entry.position)
 
 
 def require_same_names(leader: Leader, entry: Entry | None) -> None:
@@ -107,17 +107,26 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
         )
 
 
-def has_column_names(leader: Leader, dumps: Dumps, stop: threading.Event, position: Position) -> bool:
-    """Whether the first rows after ``position`` in the leader's binlogs were logged with the names of their columns;
-    true if there are no rows.
+def is_complete(
+    leader: Leader, dumps: Dumps, stop: threading.Event, oldest: Callable[[], int | None], position: Position
+) -> bool:
+    """Whether a stream can begin at ``position`` in the leader's binlogs. The first rows after it must have been logged
+    with the names of their columns; and if it is the beginning of the first binlog, no table may be older than that.
 
-    Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource``.
+    ``oldest()`` returns the time at which the oldest table was created, in seconds since 1970, None without tables.
+    Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource`` and of ``oldest``.
     """
     if position.place >= leader.position.place:
         return True
+    is_first = position == Position(leader.logs[0][0], _FIRST_OFFSET)
     with dumps.beside(position) as source:
         for chunk in source.chunks(stop):
             for event in _with_unpacked(chunk):
+                if is_first and event.type == FORMAT_DESCRIPTION:
+                    # RESET, or a copy of the data directory without binlogs, leaves tables whose creation is in none.
+                    created, is_first = oldest(), False
+                    if created is not None and created < int.from_bytes(event.data[:4], "little"):
+                        return False
                 if event.type == TABLE_MAP:
                     return has_names(event, leader.collations)
                 if event.file == leader.position.file and event.end >= leader.position.offset:
@@ -132,7 +141,7 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
         yield event
 
 
-def _first_entry(leader: Leader, *, start: str, named: Callable[[Position], bool]) -> Entry:
+def _first_entry(leader: Leader, *, start: str, complete: Callable[[Position], bool]) -> Entry:
     """Returns the first entry of a producer without a commit log, for the profile's ``start``.
 
     Raises UserError if the leader has purged transactions after the start, or has not executed the transactions before
@@ -141,7 +150,7 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[Position], bool
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY
     if start == AUTO and leader.shows_visible:
-        copies = not (_has_beginning(leader) and named(position))
+        copies = not (_has_beginning(leader) and complete(position))
     if start == NOW or copies:
         position, executed = leader.position, leader.executed
     elif start in (AUTO, BEGINNING):
@@ -174,7 +183,7 @@ def why_copied(leader: Leader) -> str:
     copy.
     """
     if _has_beginning(leader):
-        return "has logged its first rows without the names of their columns"
+        return "has tables that are older than its binlogs, or logged its first rows without the names of their columns"
     return "had no GTIDs at first" if leader.before_gtids else "has purged its first binlogs"
 
 

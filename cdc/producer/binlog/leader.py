@@ -9,6 +9,7 @@ from typing import Any
 
 import pymysql
 
+from cdc.config.filters import Filters
 from cdc.errors import Disconnected, UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
@@ -29,6 +30,7 @@ __all__ = [
     "missing_grant",
     "not_followed",
     "objects",
+    "oldest_table",
     "require_all_logged",
     "settings_problems",
     "translated",
@@ -157,6 +159,20 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
     # A user sees the tables on which it has a privilege; it sees mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+def oldest_table(settings: dict[str, Any], filters: Filters, *, name: str) -> int | None:
+    """Queries when the oldest of the tables was created that pass the ``filters``, in seconds since 1970; None if there
+    is none. Raises the errors of ``inspect``.
+
+    A statement that makes a table anew, as many an ALTER TABLE does, counts as its creation.
+    """
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES "
+            "WHERE TABLE_TYPE = 'BASE TABLE' AND CREATE_TIME IS NOT NULL"
+        )
+        return min((int(at) for *table, at in cursor.fetchall() if filters.wants_table(*table)), default=None)
 
 
 def folds_names(settings: dict[str, Any], *, name: str) -> bool:

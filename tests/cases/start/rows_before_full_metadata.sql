@@ -9,7 +9,7 @@ INSERT INTO t VALUES (1, 'a'), (2, 'b');
 SET GLOBAL binlog_row_metadata = FULL;
 UPDATE t SET name = 'c' WHERE id = 2;
 -- @run cdc-producer --dry-run
--- @logged and the leader has logged its first rows without the names of their columns … copies the leader … before_full.t
+-- @logged and the leader has tables … or logged its first rows without the names of their columns … copies the leader … before_full.t
 -- @start
 INSERT INTO t VALUES (3, 'd');
 -- @apply
