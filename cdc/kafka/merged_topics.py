@@ -189,8 +189,11 @@ class MergedTopics(Generic[AnyPartition, Item]):
         """Whether all offsets below ``ends`` are read in the partitions that are not paused. If so, none of these
         partitions contains the next record, unless it was deleted.
         """
-        unpaused = {partition: end for partition, end in ends.items() if partition not in self._paused}
-        return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
+        return not self.unread({partition: end for partition, end in ends.items() if partition not in self._paused})
+
+    def unread(self, ends: Mapping[AnyPartition, int]) -> dict[AnyPartition, int]:
+        """Selects from ``ends`` the partitions in which not all offsets below the end are read."""
+        return {partition: end for partition, end in ends.items() if self._next_offset.get(partition, 0) < end}
 
     def is_blocked(self) -> bool:
         """Whether reading waits for a record that no partition can contain. This is so if some partitions are paused,

@@ -116,7 +116,8 @@ class Records:
                     f"a gap: sequence {last + 1} is missing, {record.sequence} follows",
                     code="CDC-TOPIC-GAP",
                     where=where,
-                    hint="something has deleted from the topic; begin again with since= this sequence",
+                    hint="something has deleted from the topic; begin again with since= the sequence that is missing, "
+                    "and if it is missing again, with the one that follows, without the records between them",
                 )
             last = record.sequence
             yield record

@@ -182,6 +182,7 @@ class TailedTopics:
         # records.
         self._offsets = 2 * (last or 0) + 100
         self._behind: dict[Partition, int] = {}
+        self._asked_again = False
         self._fragments = Fragments()
         self._reader = _PartitionReader(consumer, self._fragments)
         self._names = names
@@ -218,6 +219,9 @@ class TailedTopics:
         # Only when all old records have arrived is it known which records are the last.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
+        if not self._behind and not self.at_end and not self._asked_again:
+            self._asked_again = True
+            self._behind = self._written_later()
         if not self._behind and not self.at_end:
             shown = deque(self._merged.rest(), maxlen=self._last)
             if self._last and len(shown) < self._last and self._begins_late:
@@ -235,12 +239,24 @@ class TailedTopics:
                 yield from self._merged.ready()
             self._merged.balance()
 
+    def _written_later(self) -> dict[Partition, int]:
+        """Returns the ends of the partitions that may contain a record that is missing among the records read so far.
+
+        That a record can't be read yet is no proof of a gap: the ends of the partitions were requested one after the
+        other, and Kafka commits a transaction in one partition after another.
+        """
+        is_complete = not self._merged.waiting_bytes and self._merged.next_sequence >= self._next_sequence
+        if is_complete:
+            return {}
+        partitions = list(self._merged.partitions)
+        return self._merged.unread(end_offsets(self._properties, partitions, committed=False))
+
     def _read_more(self) -> None:
         """Begins to read again, from earlier offsets: many offsets may contain no complete record, because fragments
         and aborted transactions occupy offsets, too."""
         partitions, self._offsets = list(self._merged.partitions), self._offsets * 8
         self._reader.leave(partitions)
-        self._merged = self._nothing_merged()
+        self._merged, self._asked_again = self._nothing_merged(), False
         self._assign(partitions, last=self._last)
 
     @property

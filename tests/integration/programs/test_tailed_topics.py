@@ -63,6 +63,47 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
     assert MOST_BYTES < most < MOST_BYTES + 2000
 
 
+def test_a_record_whose_transaction_has_not_ended_everywhere_is_waited_for(kafka: Kafka) -> None:
+    """A later record of another topic can be read before it."""
+    names = Topics("late", layout=PER_TABLE)
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    topics = [names.of_table("late", table) for table in "ab"]
+    made = kafka.admin()
+    for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
+        created.result(LIMIT_SECONDS)
+    early, late = (
+        Producer(properties | {"enable.idempotence": True}),
+        Producer(properties | {"transactional.id": "late"}),
+    )
+    for topic, sequence in ((topics[0], 0), (topics[1], 1), (topics[1], 3)):
+        early.produce(topic, record(sequence))
+    early.produce(names.commits, Entry(4, Position("b.1", 4), "", "", counts=dict.fromkeys(
+        (f"{topic}/0" for topic in topics), 2)).to_json(), b"r")  # fmt: skip
+    assert early.flush(LIMIT_SECONDS) == 0
+    late.init_transactions(LIMIT_SECONDS)
+    late.begin_transaction()
+    late.produce(topics[0], record(2))
+    assert late.flush(LIMIT_SECONDS) == 0
+    consumer = Consumer(
+        properties | {"group.id": "late", "enable.partition.eof": True, "isolation.level": "read_committed"}
+    )
+    tailed = TailedTopics(consumer, properties, names, last=None)
+    shown = list[int]()
+
+    def read() -> int:
+        shown.extend(json.loads(value)["sequence"] for value, _ in tailed.next(0.2))
+        return tailed.waiting_bytes
+
+    until(read, what="the record behind the missing one")
+    for _ in range(5):
+        read()
+    assert (shown, tailed.at_end) == ([0, 1], False)
+    late.commit_transaction(LIMIT_SECONDS)
+    until(lambda: read() == 0 and tailed.at_end, what="the missing record")
+    consumer.close()
+    assert shown == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
 @pytest.mark.parametrize("last", [0, 1])
 def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
