@@ -1,8 +1,9 @@
 """Rewrites a statement of the leader to the form in which this follower must execute it.
 
-Changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and the tablespaces of
-tables. CREATE TABLESPACE is not replicated, so the leader's tablespaces do not exist on the follower; the rows of a
-table are the same in any tablespace.
+Changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), the tablespaces of
+tables, and the definers of views and routines if the user may not choose them (``consumer.privileges``). CREATE
+TABLESPACE is not replicated, so the leader's tablespaces do not exist on the follower; the rows of a table are the same
+in any tablespace.
 """
 
 import logging
@@ -15,6 +16,7 @@ from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
+from cdc.sql.definers import as_invoker
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.table_options import Option, table_options
 from cdc.sql.tokens import excerpt, tokens
@@ -36,13 +38,15 @@ _ELSEWHERE = {
 
 class FollowerStatements:
     """Rewrites the leader's statements for the follower. ``renaming`` changes the names of databases. If ``engine`` is
-    "InnoDB", tables with an engine without transactions become InnoDB tables.
+    "InnoDB", tables with an engine without transactions become InnoDB tables. Unless ``definers`` is true, views and
+    routines get the consumer's user as their definer, and the rights of the user who calls them.
 
     ``changes_engines`` is true if the follower's tables may have another engine than the leader's.
     """
 
-    def __init__(self, renaming: Renaming, *, engine: str) -> None:
+    def __init__(self, renaming: Renaming, *, engine: str, definers: bool = True) -> None:
         self._renaming = renaming
+        self._definers = definers
         self._innodb = self.changes_engines = engine == _INNODB
 
     def notes(self, *, after: int, through: int) -> list[Statement]:
@@ -59,6 +63,8 @@ class FollowerStatements:
         ``Renaming.statement``.
         """
         renamed = self._renaming.statement(record)
+        if not self._definers:
+            renamed = _of_invoker(renamed)
         options = table_options(parsed(renamed), **quoting(renamed))
         changed = [(option, value) for option in options if (value := self._value(option, record))]
         if self._innodb:
@@ -90,6 +96,25 @@ class FollowerStatements:
                 hint="leave the table out with filters.exclude_tables",
             )
         return _INNODB if value.upper() in _CHANGED else None
+
+
+def _of_invoker(record: Record) -> Record:
+    """Takes the definer out of a statement about a view or routine; the object then acts with the rights of its caller.
+    The consumer's user becomes the definer, and has more rights than callers have.
+
+    Raises Unapplicable if the place for that is not certain.
+    """
+    changes = as_invoker(parsed(record), **quoting(record))
+    if changes is None:
+        raise Unapplicable(
+            f"the definer of a view or routine can't be changed for certain: {excerpt(record.query)}",
+            code="CDC-STATEMENT-DEFINER",
+            record=record,
+            hint="create the object on the follower by hand, with SQL SECURITY INVOKER, and go on with --skip",
+        )
+    for start, end, text in reversed(changes):
+        record = spliced(record, start, end, text)
+    return record
 
 
 def only_maintains(record: Record) -> bool:
