@@ -34,7 +34,7 @@ from cdc.consumer.follower.statement_connection import LockWait, StatementConnec
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
-from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains
+from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains, quoted_names
 from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
@@ -217,6 +217,7 @@ class DdlLedger:
                     if self._ready and self._reason(record) is not None:
                         break
                     ready = self._statements.of(maintained_here(record, self._passes))
+                    ready = quoted_names(ready, version=self._session.version, leader=self.leader_version)
             except CdcError:
                 if not self._ready:
                     raise

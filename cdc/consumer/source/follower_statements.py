@@ -7,6 +7,7 @@ in any tablespace.
 """
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,11 +20,15 @@ from cdc.service.logs import event
 from cdc.sql.definers import as_invoker
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.table_options import Option, table_options
-from cdc.sql.tokens import excerpt, tokens
+from cdc.sql.tokens import excerpt, spans, tokens
 
-__all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
+__all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names"]
 
 _LOG = logging.getLogger("cdc.consumer")
+# Words that MySQL 8.0 does not know, and that newer servers have reserved (information_schema.KEYWORDS).
+_RESERVED_SINCE_80 = frozenset({"EXTERNAL", "LIBRARY", "QUALIFY", "TABLESAMPLE"})
+_MAY_HAVE_ONE = re.compile("|".join(_RESERVED_SINCE_80), re.I)
+_NEWER_THAN_80 = 80_100
 _OWN = "innodb_file_per_table"  # the tablespace of a table in its own file has this name on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
@@ -96,6 +101,26 @@ class FollowerStatements:
                 hint="leave the table out with filters.exclude_tables",
             )
         return _INNODB if value.upper() in _CHANGED else None
+
+
+def quoted_names(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
+    """Quotes the names in a statement of an 8.0 leader that the follower, of ``version``, reads as keywords. ``leader``
+    returns the version that the leader has now.
+
+    On a server that does not know the word, it can only be a name.
+    """
+    if version < _NEWER_THAN_80 or not _MAY_HAVE_ONE.search(record.query) or not leader().startswith("8.0."):
+        return record
+    found = [span for span in spans(parsed(record), **quoting(record)) if span.token.word() in _RESERVED_SINCE_80]
+    if found:
+        names = ", ".join(dict.fromkeys(span.token.text for span in found))
+        event(
+            _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
+            changes=f"{names} in backquotes, since this server reserves what MySQL 8.0 does not",
+        )  # fmt: skip
+    for span in reversed(found):
+        record = spliced(record, span.start, span.end, f"`{span.token.text}`")
+    return record
 
 
 def _of_invoker(record: Record) -> Record:
