@@ -317,8 +317,10 @@ def load_checkpoint(
 
 def _tell_capture(session: Session) -> None:
     """Logs a hint, before the first record is applied, if no client reads the follower's binlog. An audit needs this
-    binlog from its beginning.
+    binlog from its beginning. A user without PROCESS does not see other clients.
     """
+    if _privileges(session).isdisjoint({"PROCESS", "ALL PRIVILEGES"}):
+        return
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
             _LOG, "no client reads the follower's own binlog",

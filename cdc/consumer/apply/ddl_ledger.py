@@ -66,6 +66,12 @@ _HINTS = {
     **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
     # The definer of a view must exist, because the server checks the view's text with the rights of that account.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
+    # The user lacks a right on the database, the table or the routine.
+    **dict.fromkeys(
+        (1044, 1142, 1370),
+        "on the follower, grant the user of the consumer's profile all on that database, and start again: nothing is "
+        "lost",
+    ),
     # consumer.engine may change the table's engine from MyISAM to InnoDB, which allows fewer kinds of AUTO_INCREMENT
     # keys.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "

@@ -23,6 +23,7 @@ INSERT INTO t VALUES (1, 1), (2, 2);
 -- @follower
 GRANT REPLICATION SLAVE ON *.* TO cdc_writer;
 -- @run cdc-consumer
+-- @silent no client reads
 -- @logged applied without administrative privileges … SQL SECURITY INVOKER
 -- @logged statement applied
 -- @leader
@@ -43,6 +44,14 @@ DROP TABLE IF EXISTS never_there;
 INSERT INTO t VALUES (3, 3, 3);
 -- @apply
 -- @equal
+-- A database without grants.
+CREATE DATABASE rights_on_nothing;
+CREATE TABLE rights_on_nothing.t (id INT);
+-- @apply
+-- @stops cdc-consumer 3 Access denied for user 'cdc_writer'@'%' to database 'rights_on_nothing' … grant the user of the consumer's profile all
+-- @follower
+GRANT ALL ON rights_on_nothing.* TO cdc_writer;
+-- @run cdc-consumer
 -- @follower
 SELECT ROUTINE_NAME, DEFINER, SECURITY_TYPE FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'schema_rights_objects' ORDER BY 1;
 -- = ["forget", "cdc_writer@%", "INVOKER"]
