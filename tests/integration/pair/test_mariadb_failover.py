@@ -149,7 +149,7 @@ def test_domains_in_another_order_are_sent_once(pair: Pair, replica: MySql) -> N
 
 @pytest.mark.long
 def test_a_random_history_is_as_on_a_replica_of_its_own(pair: Pair, replica: MySql) -> None:
-    """`make test` has test_types_and_ordinary_statements."""
+    """`make test` has test_mariadb.test_types_and_ordinary_statements."""
     taken = 0
     with pair.leader.root(database="maria", charset="utf8mb4") as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = ''")
