@@ -311,6 +311,7 @@ class Consumer:
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     schema: str = CHECKPOINT_DATABASE
     engine: str = field(default="keep", metadata={"choices": ("keep", "InnoDB")})
+    privileges: str = field(default="server", metadata={"choices": ("server", "schema")})
     start: str = ""
 
     def __post_init__(self) -> None:

@@ -34,10 +34,20 @@ _SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_
 # One of these privileges is enough to set the GTID under which a statement is executed, and also to set the leader's
 # session variables. REPLICATION_APPLIER alone would only allow setting the GTID.
 _DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
+_WITHOUT = 'or, for a server that does not grant the last, consumer.privileges = "schema" in the profile'
+# The privileges on the consumer's own database, and for its binlog, with ``consumer.privileges = "schema"``.
+_OWN = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER")
+_OWN_BINLOG = "REPLICATION SLAVE"
+_OF_THE_SERVER = {"mysql", "sys", "performance_schema", "information_schema"}
 # The privileges for creating objects with a definer other than our user. The user needs one privilege of each row.
 _DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
+)
+_LOST = (
+    "views and routines have our user as their definer and the rights of who calls them (SQL SECURITY INVOKER); "
+    "statements run one by one, under GTIDs of the server; a ledger that was deleted is not noticed; settings of the "
+    "leader's sessions that need a privilege stop the consumer where they would change a table"
 )
 _COMMAND = 4  # index of the column Command in SHOW PROCESSLIST
 _SYSTEM_USER = "SYSTEM_USER"
@@ -70,7 +80,10 @@ def connect(session: Session, *, name: str) -> None:
         session.connect()
         problems = list(_problems(session, name))
         if not problems:
-            _tell_definers(session)
+            if session.assigns_gtids:
+                _tell_definers(session)
+            else:
+                event(_LOG, "applied without administrative privileges", lost=_LOST)
             _tell_version(session)
     except Stopped:
         raise
@@ -128,6 +141,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             hint="only a new server can have another value: initialise one with 0, or with 1",
         )
     held = _privileges(session)
+    yield from _unsettable(session, name)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
         fix = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
@@ -137,14 +151,61 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             where=name,
             hint=f"on the follower: {fix}",
         )
+    if not session.assigns_gtids:
+        yield from _lacking_in_databases(session, name)
+        return
     missing = [privilege for privilege in _STATIC if privilege not in held]
     missing += _lacking(_DYNAMIC, held, session.version)
     if missing and "ALL PRIVILEGES" not in held:
+        other = f"; {_WITHOUT}" if _lacking(_DYNAMIC, held, session.version) else ""
         yield UserError(
             f"the user lacks {', '.join(missing)}",
             code="CDC-FOLLOWER-GRANTS",
             where=name,
-            hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
+            hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}{other}",
+        )
+
+
+def _unsettable(session: Session, name: str) -> Iterable[UserError]:
+    """Yields errors about settings of the server that the user may not change for a session, and that would make other
+    tables than the leader's.
+    """
+    variable = "sql_generate_invisible_primary_key"
+    found = session.rows(f"SHOW GLOBAL VARIABLES LIKE '{variable}'")
+    if not session.assigns_gtids and found and found[0][1] == "ON":
+        yield UserError(
+            f"{variable} is ON: tables without a key would get a column that the leader's do not have",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=name,
+            hint=f"on the follower: SET PERSIST {variable} = OFF, or the same in the vendor's parameters",
+        )
+
+
+def _lacking_in_databases(session: Session, name: str) -> Iterable[UserError]:
+    """Yields errors about privileges on databases, for ``consumer.privileges = "schema"``. They are required on the
+    consumer's own database, and on each database (or pattern of names) for which the user has any privilege.
+    """
+    granted = _grants(session)
+    everywhere = granted.pop("*", set())
+    held = {each: everywhere | granted[each] for each in granted.keys() - _OF_THE_SERVER}
+    held.setdefault(session.schema, everywhere)
+    for database, privileges in sorted(held.items()):
+        wanted = _OWN if database == session.schema else _STATIC
+        missing = [privilege for privilege in wanted if privilege not in privileges]
+        if missing and "ALL PRIVILEGES" not in privileges:
+            yield UserError(
+                f"the user lacks {', '.join(missing)} on database {database}",
+                code="CDC-FOLLOWER-GRANTS",
+                where=name,
+                hint=f"on the follower: GRANT {', '.join(missing)} ON `{database}`.* TO {_account(session)}",
+            )
+    if everywhere.isdisjoint({_OWN_BINLOG, "ALL PRIVILEGES"}):
+        yield UserError(
+            f"the user lacks {_OWN_BINLOG}: after a crash, the follower's own binlog shows whether a statement ran",
+            code="CDC-FOLLOWER-GRANTS",
+            where=name,
+            hint=f"on the follower: GRANT {_OWN_BINLOG} ON *.* TO {_account(session)}; or {' or '.join(_DYNAMIC[0])}, "
+            "and leave out consumer.privileges",
         )
 
 
@@ -194,13 +255,22 @@ def _privileges(session: Session) -> set[str]:
     """Returns the global privileges of the user, including those of its active roles (manual, "SHOW GRANTS
     Statement").
     """
+    return _grants(session).get("*", set())
+
+
+def _grants(session: Session) -> dict[str, set[str]]:
+    """Maps each database (or pattern of names) to the privileges that the user has on it, including those of active
+    roles; ``*`` stands for all databases.
+    """
     roles = str(session.rows("SELECT CURRENT_ROLE()")[0][0])
     using = "" if roles == "NONE" else f" USING {roles}"
-    held: set[str] = set()
+    held: dict[str, set[str]] = {}
     for (line,) in session.rows(f"SHOW GRANTS FOR CURRENT_USER(){using}"):
-        match = re.match(r"GRANT (.*) ON \*\.\* TO ", str(line))
+        match = re.match(r"GRANT (.*) ON (\*|`(?:[^`]|``)*`)\.\* TO ", str(line))
         if match:
-            held.update(word.strip() for word in match.group(1).split(","))
+            # In the pattern of a grant, a backslash precedes characters that are no wildcards.
+            database = re.sub(r"\\([_%])", r"\1", match[2].strip("`").replace("``", "`"))
+            held.setdefault(database, set()).update(word.strip() for word in match[1].split(","))
     return held
 
 
@@ -247,8 +317,10 @@ def load_checkpoint(
 
 def _tell_capture(session: Session) -> None:
     """Logs a hint, before the first record is applied, if no client reads the follower's binlog. An audit needs this
-    binlog from its beginning.
+    binlog from its beginning. A user without PROCESS does not see other clients.
     """
+    if _privileges(session).isdisjoint({"PROCESS", "ALL PRIVILEGES"}):
+        return
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
             _LOG, "no client reads the follower's own binlog",

@@ -24,6 +24,7 @@ from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.placed_statements import PlacedStatements
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.row_by_row import RowByRow
@@ -95,6 +96,7 @@ class Startup:
             )
         )
         session = Session(database, lock=profile.mysql_resource_name, stop=stop, schema=settings.schema)
+        session.assigns_gtids = settings.privileges == "server"
         opened.enter_context(session)
         parser = RecordParser(lambda: session.changes_doubles)
         source: RecordSource
@@ -215,12 +217,13 @@ class Startup:
         def ask() -> int:
             try:
                 ((last,),) = self.session.rows(question)
+                placed = PlacedStatements(self.session).last_executed(checkpoint.resource, after=checkpoint.sequence)
                 self.session.commit()
             except Stopped:
                 raise
             except Interrupted as error:
                 raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
-            return checkpoint.sequence if last is None else int(last)
+            return max(placed, checkpoint.sequence if last is None else int(last))
 
         return self._once_connected(ask)
 
@@ -288,7 +291,7 @@ class Stages:
             session,
             copied=copied,
             passes=passes,
-            statements=FollowerStatements(renaming, engine=settings.engine),
+            statements=FollowerStatements(renaming, engine=settings.engine, definers=session.assigns_gtids),
             skips=skips,
             lock_seconds=settings.retry_seconds,
         )

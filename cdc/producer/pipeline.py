@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Profile
@@ -125,7 +126,14 @@ def start_of(
     if leader.session is None:
         return entry
     begins = newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure
-    return mariadb_history.with_history(profile.database.settings(), leader, entry, begins=begins)
+    return mariadb_history.with_history(of_leader(profile, leader), leader, entry, begins=begins)
+
+
+def of_leader(profile: Profile, leader: Leader) -> dict[str, Any]:
+    """Returns the arguments for a connection to the server whose binlog is read; a connection to another server, to
+    which the same address may lead by now, is refused.
+    """
+    return profile.database.settings() | {"server_id": leader.server_id}
 
 
 def make_decoder(
@@ -140,11 +148,12 @@ def make_decoder(
     """Builds the decoder for the events after ``entry`` that pass ``filters``. ``read_again`` returns the events of a
     prepared XA transaction.
     """
-    database = profile.database
-    ask = partial(update_triggers, database.settings(), name=str(database))
-    count = partial(count_different, database.settings(), name=str(database))
+    # What another server answers about its tables does not hold for the rows in this leader's binlog.
+    settings = of_leader(profile, leader)
+    ask = partial(update_triggers, settings, name=leader.name)
+    count = partial(count_different, settings, name=leader.name)
     applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
-    present_types = partial(mariadb_columns.present_types, database.settings(), name=str(database))
+    present_types = partial(mariadb_columns.present_types, settings, name=leader.name)
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
@@ -186,12 +195,12 @@ def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
 
 def asked(profile: Profile, leader: Leader) -> Asked:
     """Builds the queries that are sent to ``leader`` if the filters were changed."""
-    settings = profile.database.settings()
+    settings = of_leader(profile, leader)
 
     def require(widened: FilterChange) -> None:
         require_copyable(leader, definitions(settings, leader.name, base_tables(settings, leader.name, widened)))
 
-    return Asked(partial(objects, settings, name=str(profile.database)), require)
+    return Asked(partial(objects, settings, name=leader.name), require)
 
 
 def make_copier(
@@ -202,19 +211,19 @@ def make_copier(
     """
     settings = profile.database.settings()
     # Rows that a SELECT on another server returns can't be compared with this leader's binlog.
-    of_leader = settings | {"server_id": leader.server_id}
+    leader_settings = of_leader(profile, leader)
     limits = profile.producer
     followers = _followers(profile, log)
 
     def open_reader() -> Reader:
-        structures = Structures(of_leader, leader, widened or profile.filters)
+        structures = Structures(leader_settings, leader, widened or profile.filters)
         throttles = Throttles(
             rate=RowRate(limits.copy_rows_per_second),
             followers=followers,
             replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
             load=LeaderLoad(limits.copy_pause_threads_running, log=log),
         )
-        return Reader(of_leader, name=leader.name, throttles=throttles, read_structure=structures.read)
+        return Reader(leader_settings, name=leader.name, throttles=throttles, read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)

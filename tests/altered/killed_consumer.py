@@ -28,7 +28,8 @@ class Killed(Session):
 
     point = ""
     sequence = -1
-    gtid = ""  # under which its statement runs
+    gtid = ""  # under which its statement runs; the server gives it one if the user may assign none
+    intended = False
     reached = False
 
     def _pass(self, point: str) -> None:
@@ -55,7 +56,7 @@ class Applying(Killed):
         if sql.startswith("SELECT sequence, gtid FROM"):
             for sequence, gtid in found:
                 if int(sequence) == self.sequence:
-                    Killed.gtid = gtid
+                    Killed.gtid, Killed.intended = gtid, True
                     self._pass("before the intent")
                     self._pass("after the intent")
         return found
@@ -65,7 +66,7 @@ class Applying(Killed):
         text = b";".join(packet)
         self.sent = ""
         if intent := re.search(rf"VALUES \('[^']*', {self.sequence}, '([^']*)'".encode(), text):
-            self.sent, Killed.gtid = "the intent", intent[1].decode()
+            self.sent, Killed.gtid, Killed.intended = "the intent", intent[1].decode(), True
         elif self.reached and b"COMMIT" in packet:
             self.sent = "the commit"
         self._pass(f"before {self.sent}")
@@ -80,15 +81,16 @@ class Applying(Killed):
 
 
 class Executing(Killed):
-    """The session of the statements; the one that follows the SET of gtid_next is it."""
+    """The session of the statements; the one that follows the SET of gtid_next is it, or the intent without a GTID."""
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
         """Run a packet, statement by statement."""
         if len(packet) > 1:
             return super().run(packet)
-        if not self.reached:
-            named = packet[-1].endswith(f"gtid_next='{self.gtid}'".encode())
-            self.reached = named and self.gtid != ""
+        if not self.reached and self.gtid:
+            self.reached = packet[-1].endswith(f"gtid_next='{self.gtid}'".encode())
+            return super().run(packet)
+        if not self.reached and not self.intended:
             return super().run(packet)
         self._pass("before the statement")
         if self.point == "in the statement":
@@ -97,7 +99,7 @@ class Executing(Killed):
         self._pass("in the statement")
         counts = super().run(packet)
         self._pass("after the statement")
-        self.reached = False
+        self.reached, Killed.intended, Killed.gtid = False, False, ""
         return counts
 
 

@@ -1,4 +1,6 @@
 -- Values at the edges of their types, where decoders of the binlog go wrong.
+-- @newer leader VECTOR
+-- @newer follower VECTOR
 CREATE DATABASE edges;
 -- -> {"sequence":0}
 USE edges;

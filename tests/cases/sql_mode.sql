@@ -1,4 +1,6 @@
 -- What a server computes of a row depends on the sql_mode of the session that wrote it, and so does what it takes.
+-- @newer leader sql_mode INTERPRET_UTF8_AS_UTF8MB4
+-- @newer follower sql_mode INTERPRET_UTF8_AS_UTF8MB4
 CREATE DATABASE sql_mode CHARACTER SET utf8mb4;
 -- -> {"sequence":0}
 USE sql_mode;

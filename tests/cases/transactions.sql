@@ -1,4 +1,5 @@
 -- Several changes in one transaction, a rollback in part, and rows of a foreign key's cascade.
+-- @newer leader rows of cascades in the binlog
 CREATE DATABASE transactions;
 -- -> {"sequence":0}
 USE transactions;

@@ -14,7 +14,9 @@ _CHECKSUM = 4
 def position(server: MySql) -> tuple[str, int]:
     """Where the server's binlog ends."""
     with server.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOG STATUS")
+        cursor.execute("SELECT VERSION()")
+        (version,) = cursor.fetchone()
+        cursor.execute("SHOW MASTER STATUS" if version.startswith("8.0.") else "SHOW BINARY LOG STATUS")
         file, offset = cursor.fetchone()[:2]
         return file, offset
 

@@ -29,6 +29,7 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
 ``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``, from here on
 ``-- @server NAME OPTIONS``      a ``leader`` or ``follower`` of the case's own, started with these options
 ``-- @server NAME 8.0 …``        … of MySQL 8.0; without options the one that all such cases share
+``-- @newer NAME REASON``        the case needs a ``leader`` or ``follower`` newer than 8.0
 ``-- @alone``                    the case changes what other cases may see, such as a global variable. Those are put
                                  back at its end
 ``-- @differs [NAME …]``         the follower need not hold what the leader holds; with names, of these databases, and
@@ -89,6 +90,7 @@ class Case:
     profiles: dict[str, dict[str, dict[str, Any]]] = field(default_factory=lambda: {"producer": {}, "consumer": {}})
     servers: dict[str, list[str]] = field(default_factory=dict)  # those of the case's own
     of_80: set[str] = field(default_factory=set)  # servers of MySQL 8.0
+    newer: set[str] = field(default_factory=set)  # servers that must not be of MySQL 8.0
     alone: bool = False
     compared: bool = True
     differing: set[str] = field(default_factory=set)  # databases, and tables as D.T, that are not as the leader's
@@ -150,6 +152,10 @@ def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
             options = options[1:]
         if options or name not in case.of_80:
             case.servers[name] = options
+    elif word == "@newer":
+        name, _, reason = text.partition(" ")
+        assert name in {"leader", "follower"} and reason, f"{where}: @newer names a server and the reason"
+        case.newer.add(name)
     elif word == "@alone":
         case.alone = True
     else:

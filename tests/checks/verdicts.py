@@ -99,11 +99,13 @@ class Histories:
             columns, told = ["resource", "sequence", "reason", "removed"], ["the row is not there", values[1]]
             return Table("cdc/conflicts", columns).add((_RESOURCE, values[0], *told))
         sequence, before, after, resource, *told = values
+        if len(told) > 2:
+            told[2] = f"{self.follower.uuid}:{told[2]}"
         images = [
             {"cols": [{"String": resource or _RESOURCE}, {"SignedInteger": sequence}, {"Enum": state}, *_texts(told)]}
             for state in (before, after) if state
         ]  # fmt: skip
-        columns = ["resource", "sequence", "state", *["statement", "note"][: len(told)]]
+        columns = ["resource", "sequence", "state", *["statement", "note", "gtid"][: len(told)]]
         return {"path": "cdc/ledger", "columns": columns, "operation": _of_images(images)}
 
 

@@ -379,6 +379,6 @@ def run_together(runs: list[CaseRun], programs: Programs, failures: dict[str, Ba
 def _attempt(run: CaseRun, deed: Callable[[], Any], failures: dict[str, BaseException]) -> Any:
     try:
         return deed()
-    except (AssertionError, pymysql.MySQLError) as error:
+    except (AssertionError, ValueError, pymysql.MySQLError) as error:
         failures[run.case.name] = error
         return None

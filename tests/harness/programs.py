@@ -57,6 +57,27 @@ def write_profile(
     return path
 
 
+def schema_rights(follower: MySql, pattern: str) -> dict[str, dict[str, str]]:
+    """A user who has rights on databases only; returns the tables of a consumer's profile with that user.
+
+    ``pattern`` is that of the databases, in backquotes where it is no plain name.
+    """
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE USER IF NOT EXISTS cdc_writer IDENTIFIED BY 'writer'")
+        for database in ("cdc", pattern):
+            cursor.execute(f"GRANT ALL ON {database}.* TO cdc_writer")
+        cursor.execute("GRANT REPLICATION SLAVE ON *.* TO cdc_writer")
+    return {"database": {"user": "cdc_writer", "password": "writer"}, "consumer": {"privileges": "schema"}}
+
+
+def change_profile(path: Path, **tables: dict[str, Any]) -> None:
+    """Merges ``tables`` over those of a profile."""
+    content = toml.loads(path.read_text(encoding="utf-8"))
+    for table, keys in tables.items():
+        content[table] = content.get(table, {}) | keys
+    path.write_text(toml.dumps(content), encoding="utf-8")
+
+
 def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs one of our programs to its end; with ``env``, which a program's start may depend on, the installed one."""
     if env is None and program in PROGRAMS:

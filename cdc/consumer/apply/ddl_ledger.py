@@ -13,6 +13,9 @@ If several statements follow one another, all their rows are committed as ``inte
 The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after
 that form (error 3977), so the table is created and committed under the statement's GTID, and then the rows, the ledger
 row and the checkpoint are committed together. Between the two commits the follower has an empty table.
+
+A user who may not assign GTIDs (``consumer.privileges``) executes one statement after the other, each with its own
+intent; what a GTID shows is then looked for in the follower's binlog (``placed_statements``).
 """
 
 import logging
@@ -23,6 +26,7 @@ from typing import Any
 
 from cdc.config.filters import filtered_name
 from cdc.config.table_globs import copy_command
+from cdc.consumer.apply.placed_statements import PlacedStatements
 from cdc.consumer.errors import Interrupted, Refused, Unapplicable
 from cdc.consumer.follower.row_numbers import key_columns, other_numbers
 from cdc.consumer.follower.session import Session, version_text
@@ -30,7 +34,7 @@ from cdc.consumer.follower.statement_connection import LockWait, StatementConnec
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
-from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains
+from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains, quoted_names
 from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
@@ -62,6 +66,12 @@ _HINTS = {
     **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
     # The definer of a view must exist, because the server checks the view's text with the rights of that account.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
+    # The user lacks a right on the database, the table or the routine.
+    **dict.fromkeys(
+        (1044, 1142, 1370),
+        "on the follower, grant the user of the consumer's profile all on that database, and start again: nothing is "
+        "lost",
+    ),
     # consumer.engine may change the table's engine from MyISAM to InnoDB, which allows fewer kinds of AUTO_INCREMENT
     # keys.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
@@ -110,6 +120,7 @@ class DdlLedger:
         self._copied = copied
         self._connection = StatementConnection(session)
         self._intents = Intents(session)
+        self._placed = PlacedStatements(session)
         self._failed: tuple[int, Exception] | None = None  # the sequence of a failed statement, and its error
         # maps server and sequence to the statements that were rewritten for the last run
         self._ready: dict[tuple[str, int], Record] = {}
@@ -137,7 +148,8 @@ class DdlLedger:
             self._raise_again(first)
             reason = self._reason(first)
             if reason is None:
-                return self._run(self._for_follower(records), commit)
+                ready = self._for_follower(records)
+                return self._placed_before(ready[0]) or self._run(ready, commit)
         except Unapplicable as error:
             if not self.skips.allow(first):
                 raise
@@ -211,6 +223,7 @@ class DdlLedger:
                     if self._ready and self._reason(record) is not None:
                         break
                     ready = self._statements.of(maintained_here(record, self._passes))
+                    ready = quoted_names(ready, version=self._session.version, leader=self.leader_version)
             except CdcError:
                 if not self._ready:
                     raise
@@ -218,7 +231,21 @@ class DdlLedger:
             self._ready[place] = ready
         return list(self._ready.values())
 
+    def _placed_before(self, record: Record) -> list[Statement]:
+        """Returns SQL that notes the statement if it was executed before, but under a GTID of the server; else an empty
+        list. Only the first statement of a batch can have been.
+        """
+        gtid = self._placed.gtid_of(record)
+        return [] if gtid is None else [self._done(record, gtid)]
+
+    def _done(self, record: Record, gtid: str | None = None) -> Statement:
+        return Statement(ledger_table.finish(self._session.schema, record, gtid=gtid).encode(), 1)
+
     def _run(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
+        if not self._session.assigns_gtids:
+            commit([])
+            self._check_numbers(records[0])
+            return [self._done(records[0], self._execute(records[0], commit=commit))]
         notes: list[Statement] = []
         begun = time.monotonic()
         intents = self._intents.intend(records, commit)
@@ -237,7 +264,7 @@ class DdlLedger:
                     raise
                 self._failed = record.sequence, error
                 break
-            notes.append(Statement(ledger_table.finish(self._session.schema, record).encode(), 1))
+            notes.append(self._done(record))
             if time.monotonic() - begun > _UNCOMMITTED_SECONDS:
                 break
         return notes
@@ -299,16 +326,24 @@ class DdlLedger:
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
-    def _execute(self, record: Record, gtid: str) -> None:
+    def _execute(self, record: Record, gtid: str = "", *, commit: Commit | None = None) -> str:
+        """Executes the statement under ``gtid``; without it, the server assigns one, and ``commit`` commits the intent.
+        Returns the GTID.
+        """
+        place = None
         lock_wait = LockWait(seconds=self._lock_seconds, asking=self._session)
         try:
             session = self._connection.ready(record, own=f"autocommit=1, {lock_wait.settings}", gtid=gtid)
+            if commit is not None:
+                place = self._placed.intend(record, session, commit)
             lock_wait.watch(session)
             session.run([to_send(record)])
-            if not self._executed(gtid):
+            if place is not None or not self._executed(gtid):
                 # CREATE TABLE … START TRANSACTION leaves its transaction open. This COMMIT ends the transaction under
                 # the GTID.
                 session.run([b"COMMIT"])
+            if place is not None:
+                gtid = self._placed.executed(record, place)
         except BaseException as error:
             # If the statement was not executed, closing the connection releases its GTID.
             self._connection.close()
@@ -322,6 +357,7 @@ class DdlLedger:
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
         if self._session.changes_doubles:
             _tell_doubles(record)
+        return gtid
 
     def _refusal(self, record: Record, error: Refused) -> Unapplicable:
         hint = _HINTS.get(error.code, "make the follower take it and start again")

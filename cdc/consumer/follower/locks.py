@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 from cdc.consumer.errors import NO_SUCH_THREAD, Locked, Refused
 
-__all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "is_paused", "lock_name", "outlast", "take", "tell_pause"]
+__all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "STATEMENT", "is_paused", "lock_name", "outlast", "take", "tell_pause"]
 
 MOST_ADDITIONAL = 7
 _PAUSED = -1  # the number of an extra lock that the first connection holds while the consumer is paused
+STATEMENT = -2  # the number of the lock that the connection of the statements holds, if it may not assign GTIDs
 # If a connection is cut silently, the server releases its locks once it has received nothing for this time.
 SILENT_SECONDS = 60
 _LOCK_SECONDS = 5  # the server may need a moment to notice that a consumer was killed

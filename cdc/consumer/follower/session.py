@@ -223,6 +223,7 @@ class Session:
         self._row_format = b""
         self.version = 0
         self.folds_names = False  # whether the server has lower_case_table_names = 1
+        self.assigns_gtids = True  # whether the user may set gtid_next, and other session variables that need a right
         self.server = ""  # the server's UUID; after a failover another server answers at the same address
 
     def __enter__(self) -> Self:
@@ -239,6 +240,7 @@ class Session:
         tolerates an idle connection. The new session ends when this session ends.
         """
         other = self._single()
+        other.assigns_gtids = self.assigns_gtids
         self._others.add(other)
         return other
 
@@ -255,6 +257,10 @@ class Session:
         session = Session(self._database, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
         self._additional[number] = session
         return session
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the arguments for another connection to the server's address. Raises UserError."""
+        return self._database.settings()
 
     @property
     def connected(self) -> bool:

@@ -16,7 +16,7 @@ lose its copy of the table, because the server acquires the last lock only when 
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
@@ -155,17 +155,17 @@ class StatementConnection:
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
         """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
-        under ``gtid``.
+        under ``gtid``; without it, the server gives the statement a GTID of its own.
 
         Raises Interrupted or Refused; the caller must then call ``close``.
         """
         context = dict(record.context or {})
         state = own, kept(context)
         # must be the last assignment, because the next statement is executed under this GTID
-        last = f"gtid_next={quoted(gtid)}"
+        last = [f"gtid_next={quoted(gtid)}"] if gtid else []
         known, self._left = self._left, None
         plain = leaves_nothing(record)
-        session = self._again(", ".join([*moment(context), last])) if plain and known == state else None
+        session = self._again(", ".join([*moment(context), *last])) if plain and known == state else None
         if session is None:
             session = self.fresh()
             self._reset_at = time.monotonic()
@@ -184,7 +184,7 @@ class StatementConnection:
             return None
         # If the connection is lost or the server refuses the assignments, the session will be reset or replaced.
         with suppress(Interrupted, Refused):
-            self._own.run([f"SET SESSION {assignments}".encode()])
+            self._own.run([f"SET SESSION {assignments}".encode() if assignments else b"DO 0"])
             return self._own
         return None
 
@@ -282,6 +282,8 @@ _UNLESS_LOGGED = {
     "restrict_fk_on_non_standard_key": "OFF",
 }
 
+# These variables need a privilege, and only decide whether the server takes a statement, which is refused by name then.
+_ONLY_REFUSE = frozenset({"sql_require_primary_key", "innodb_strict_mode", "restrict_fk_on_non_standard_key"})
 _AS_SELECTED = {"OFF": "0"}
 # the variables that are set in sessions that execute statements
 VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()
@@ -295,17 +297,19 @@ class SessionVariables:
         # the variables in _RESTRICTED and _UNLESS_LOGGED that the server knows
         self._existing: frozenset[str] = frozenset()
 
-    def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
+    def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: Sequence[str]) -> bytes:
         """Builds the SET statement for the context in a record. It begins with the assignments ``own`` and ends with
-        the assignment ``last``.
+        the assignments ``last``.
 
         There is only one statement, so that the server parses all literals before any variable changes; after
         ``collation_connection=utf16_bin`` it would not accept 'OFF'.
         """
         wanted = {variable: _variable(context[name]) for name, variable in _VARIABLES.items() if name in context}
-        for variable, value in self._values(
-            session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
-        ):
+        asked = (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
+        if not session.assigns_gtids:
+            asked -= _ONLY_REFUSE
+            wanted = {variable: value for variable, value in wanted.items() if variable not in _ONLY_REFUSE}
+        for variable, value in self._values(session, asked):
             if variable in wanted:
                 # Setting these variables needs privileges or causes a warning, so they are set only in the rare case
                 # that they have another value.
@@ -316,7 +320,7 @@ class SessionVariables:
             if value != _AS_SELECTED.get(usual, usual):
                 wanted[variable] = usual if usual.isdigit() else quoted(usual)
         values = (f"{name}={value}" for name, value in wanted.items())
-        return ", ".join([f"SET SESSION {own}", *values, *moment(context), last]).encode()
+        return ", ".join([f"SET SESSION {own}", *values, *moment(context), *last]).encode()
 
     def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
         """Yields the variables in ``names`` that the server knows, with their values in the session."""

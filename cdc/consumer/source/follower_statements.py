@@ -1,11 +1,13 @@
 """Rewrites a statement of the leader to the form in which this follower must execute it.
 
-Changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and the tablespaces of
-tables. CREATE TABLESPACE is not replicated, so the leader's tablespaces do not exist on the follower; the rows of a
-table are the same in any tablespace.
+Changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), the tablespaces of
+tables, and the definers of views and routines if the user may not choose them (``consumer.privileges``). CREATE
+TABLESPACE is not replicated, so the leader's tablespaces do not exist on the follower; the rows of a table are the same
+in any tablespace.
 """
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,13 +17,18 @@ from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
+from cdc.sql.definers import as_invoker
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.table_options import Option, table_options
-from cdc.sql.tokens import excerpt, tokens
+from cdc.sql.tokens import excerpt, spans, tokens
 
-__all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
+__all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names"]
 
 _LOG = logging.getLogger("cdc.consumer")
+# Words that MySQL 8.0 does not know, and that newer servers have reserved (information_schema.KEYWORDS).
+_RESERVED_SINCE_80 = frozenset({"EXTERNAL", "LIBRARY", "QUALIFY", "TABLESAMPLE"})
+_MAY_HAVE_ONE = re.compile("|".join(_RESERVED_SINCE_80), re.I)
+_NEWER_THAN_80 = 80_100
 _OWN = "innodb_file_per_table"  # the tablespace of a table in its own file has this name on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
@@ -36,13 +43,15 @@ _ELSEWHERE = {
 
 class FollowerStatements:
     """Rewrites the leader's statements for the follower. ``renaming`` changes the names of databases. If ``engine`` is
-    "InnoDB", tables with an engine without transactions become InnoDB tables.
+    "InnoDB", tables with an engine without transactions become InnoDB tables. Unless ``definers`` is true, views and
+    routines get the consumer's user as their definer, and the rights of the user who calls them.
 
     ``changes_engines`` is true if the follower's tables may have another engine than the leader's.
     """
 
-    def __init__(self, renaming: Renaming, *, engine: str) -> None:
+    def __init__(self, renaming: Renaming, *, engine: str, definers: bool = True) -> None:
         self._renaming = renaming
+        self._definers = definers
         self._innodb = self.changes_engines = engine == _INNODB
 
     def notes(self, *, after: int, through: int) -> list[Statement]:
@@ -59,6 +68,8 @@ class FollowerStatements:
         ``Renaming.statement``.
         """
         renamed = self._renaming.statement(record)
+        if not self._definers:
+            renamed = _of_invoker(renamed)
         options = table_options(parsed(renamed), **quoting(renamed))
         changed = [(option, value) for option in options if (value := self._value(option, record))]
         if self._innodb:
@@ -90,6 +101,45 @@ class FollowerStatements:
                 hint="leave the table out with filters.exclude_tables",
             )
         return _INNODB if value.upper() in _CHANGED else None
+
+
+def quoted_names(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
+    """Quotes the names in a statement of an 8.0 leader that the follower, of ``version``, reads as keywords. ``leader``
+    returns the version that the leader has now.
+
+    On a server that does not know the word, it can only be a name.
+    """
+    if version < _NEWER_THAN_80 or not _MAY_HAVE_ONE.search(record.query) or not leader().startswith("8.0."):
+        return record
+    found = [span for span in spans(parsed(record), **quoting(record)) if span.token.word() in _RESERVED_SINCE_80]
+    if found:
+        names = ", ".join(dict.fromkeys(span.token.text for span in found))
+        event(
+            _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
+            changes=f"{names} in backquotes, since this server reserves what MySQL 8.0 does not",
+        )  # fmt: skip
+    for span in reversed(found):
+        record = spliced(record, span.start, span.end, f"`{span.token.text}`")
+    return record
+
+
+def _of_invoker(record: Record) -> Record:
+    """Takes the definer out of a statement about a view or routine; the object then acts with the rights of its caller.
+    The consumer's user becomes the definer, and has more rights than callers have.
+
+    Raises Unapplicable if the place for that is not certain.
+    """
+    changes = as_invoker(parsed(record), **quoting(record))
+    if changes is None:
+        raise Unapplicable(
+            f"the definer of a view or routine can't be changed for certain: {excerpt(record.query)}",
+            code="CDC-STATEMENT-DEFINER",
+            record=record,
+            hint="create the object on the follower by hand, with SQL SECURITY INVOKER, and go on with --skip",
+        )
+    for start, end, text in reversed(changes):
+        record = spliced(record, start, end, text)
+    return record
 
 
 def only_maintains(record: Record) -> bool:

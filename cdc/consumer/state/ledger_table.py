@@ -22,6 +22,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from cdc.consumer.errors import Unapplicable, position_of
+from cdc.consumer.follower.own_binlog import StatementPlace
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
@@ -43,7 +44,10 @@ __all__ = [
     "highest_gtid",
     "insert_intent",
     "insert_not_run",
+    "intent",
     "last_executed",
+    "placed_intents",
+    "require_packet",
     "upgrade",
 ]
 
@@ -52,6 +56,7 @@ __all__ = [
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
 # The ``note`` in the rows of statements that are not executed because the follower's base copy contains their effects.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
+_PLACE = "place"  # key in the context of an intent without a GTID: its ``StatementPlace``
 BYTES = "bytes"  # key in the context: the exact bytes of a statement, in base64
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
@@ -118,12 +123,32 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
     return LEDGER.select(schema, resource, "MAX(sequence)", where=f"sequence > {after} AND {ran}")
 
 
-def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
-    """Writes the INSERT of an intent: the record's statement is about to be executed under ``gtid``."""
+def intent(schema: str, record: Record) -> str:
+    """Writes the query for the GTID and the place (in JSON) of the record's intent; it returns no row if there is
+    none.
+    """
+    place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
+    where = f"sequence={record.sequence} AND state='intent'"
+    return LEDGER.select(schema, record.uri.resource, f"gtid, {place}", where=where)
+
+
+def placed_intents(schema: str, resource: str, *, after: int) -> str:
+    """Writes the query for the sequences and places (in JSON) of the intents without a GTID, after sequence
+    ``after``.
+    """
+    place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
+    where = f"sequence > {after} AND state='intent' AND gtid='' AND {place} IS NOT NULL"
+    return LEDGER.select(schema, resource, f"sequence, {place}", where=where)
+
+
+def insert_intent(schema: str, record: Record, *, gtid: str = "", place: StatementPlace | None = None) -> str:
+    """Writes the INSERT of an intent: the record's statement is about to be executed under ``gtid``, or, if the user
+    may not assign GTIDs, at ``place``.
+    """
     # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to before
     # the statement.
-    again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
-    return f"{_insert(schema, record, state='intent', gtid=gtid)} {again}"
+    again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid), context=VALUES(context)"
+    return f"{_insert(schema, record, state='intent', gtid=gtid, place=place)} {again}"
 
 
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
@@ -139,9 +164,13 @@ def insert_not_run(schema: str, record: Record, *, state: str, note: str, statem
     )
 
 
-def finish(schema: str, record: Record) -> str:
-    """Writes the UPDATE that changes the state of the record's statement from ``intent`` to ``done``."""
-    return f"UPDATE {LEDGER.within(schema)} SET state='done', finished_at=NOW(6) WHERE {_is(record)} AND state='intent'"
+def finish(schema: str, record: Record, *, gtid: str | None = None) -> str:
+    """Writes the UPDATE that changes the state of the record's statement from ``intent`` to ``done``, and notes the
+    ``gtid`` that the server has given it, if any.
+    """
+    given = "" if gtid is None else f", gtid={quoted(gtid)}"
+    ended = f"state='done'{given}, finished_at=NOW(6)"
+    return f"UPDATE {LEDGER.within(schema)} SET {ended} WHERE {_is(record)} AND state='intent'"
 
 
 def _is(record: Record) -> str:
@@ -149,11 +178,20 @@ def _is(record: Record) -> str:
 
 
 def _insert(
-    schema: str, record: Record, *, state: str, gtid: str = "", note: str = "", statement: str | None = None
+    schema: str,
+    record: Record,
+    *,
+    state: str,
+    gtid: str = "",
+    note: str = "",
+    statement: str | None = None,
+    place: StatementPlace | None = None,
 ) -> str:
     context = record.context
     if record.exact is not None:
         context = dict(context or {}) | {BYTES: b64encode(record.exact).decode("ascii")}
+    if place is not None:
+        context = dict(context or {}) | {_PLACE: place}
     return LEDGER.insert(
         schema,
         record.uri.resource,
@@ -166,6 +204,23 @@ def _insert(
         affects=json.dumps(record.affects, ensure_ascii=False),
         now="intended_at",
     )
+
+
+def require_packet(session: Session, record: Record, size: int) -> None:
+    """Raises Unapplicable if the follower takes no packet with the intent of the record's statement, which has ``size``
+    bytes.
+    """
+    if not _fits(session, size):
+        raise Unapplicable(
+            f"a statement needs a packet of {size} bytes, the follower takes {session.max_packet}",
+            code="CDC-FOLLOWER-PACKET",
+            record=record,
+            hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",
+        )
+
+
+def _fits(session: Session, size: int) -> bool:
+    return size + len(b"COMMIT") < session.max_packet
 
 
 Commit = Callable[[Sequence[bytes]], None]
@@ -228,7 +283,7 @@ class Intents:
             gtid = statement_gtid(record.uri.resource, number + at)
             intent = insert_intent(self._session.schema, record, gtid=gtid).encode()
             size += len(intent) + 1
-            if size + len(b"COMMIT") >= self._session.max_packet:
+            if not _fits(self._session, size):
                 break
             intents[record.sequence] = Intent(gtid, is_new=True)
             packet.append(intent)
@@ -240,12 +295,7 @@ class Intents:
             commit(packet)
             self._highest = self._connection, number + len(packet) - 1
         elif first:
-            raise Unapplicable(
-                f"a statement needs a packet of {size} bytes, the follower takes {self._session.max_packet}",
-                code="CDC-FOLLOWER-PACKET",
-                record=records[0],
-                hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",
-            )
+            require_packet(self._session, records[0], size)
         return intents
 
     @property

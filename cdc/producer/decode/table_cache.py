@@ -27,7 +27,7 @@ from cdc.producer.binlog.events import (
 from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
-from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, table_map, table_name
+from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, past, table_map, table_name
 from cdc.producer.large_rows.row_images import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -278,8 +278,8 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
             code="CDC-EVENT-ROW-IMAGE",
             where=str(event.position),
             hint="a session has another binlog_row_image: on the leader SET PERSIST binlog_row_image = FULL (MariaDB: "
-            "SET GLOBAL; 11.8 logs no generated columns with UPDATE and DELETE: make them plain ones, and have the "
-            "table copied)",
+            "SET GLOBAL; 11.8 logs no generated columns with UPDATE and DELETE: make them plain ones), end that "
+            f"session, and {past(table.database, table.name)}",
         )
     if columns != table.width:
         raise PromiseError(

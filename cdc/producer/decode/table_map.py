@@ -4,16 +4,19 @@ Layout: MySQL source documentation, class Table_map_event, with its optional met
 is not used: the table may have been altered since then.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from glob import escape
 from typing import NamedTuple
 
+from cdc.config.table_globs import named
 from cdc.errors import PromiseError
 from cdc.model.charset import bytes_of_character, member_texts
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 
-__all__ = ["CHARACTERS", "Column", "Table", "column_type", "has_names", "table_map", "table_name"]
+__all__ = ["CHARACTERS", "Column", "Table", "column_type", "has_names", "past", "table_map", "table_name"]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
 _FIELDS = frozenset(range(1, 14))  # the known fields, up to the dimensions of vectors (Optional_metadata_field_type)
@@ -113,12 +116,21 @@ def table_map(
             where=where,
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL (MariaDB: SET GLOBAL); rows logged before stay "
             'unreadable: while the topic has no record, start again with producer.start = "auto", which copies the '
-            'leader then; else begin a new topic with a copy: producer.start = "copy"',
+            f"leader then; else {past(database, name)}",
         )
     if unknown := sorted(optional.keys() - _FIELDS):
         raise PromiseError(f"unknown field {unknown[0]} of a table map", code="CDC-EVENT-UNKNOWN", where=where)
     columns = tuple(_columns(types, metas, optional, collations, characters))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
+
+
+def past(database: str, name: str) -> str:
+    """Returns the hint that leads past rows of a table that are logged in an unreadable form."""
+    glob = json.dumps(named(escape(database), escape(name)), ensure_ascii=False)
+    return (
+        f"add {glob} to filters.exclude_tables, and once cdc-producer PROFILE --until-current has read past these rows "
+        "take it out again: the next start copies the table to the followers"
+    )
 
 
 def has_names(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> bool:

@@ -39,6 +39,13 @@ def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begi
     if not entry.position.offset or (not begins and entry.position.offset > LARGEST_OFFSET):
         _require_history(leader, entry)
         return replace(entry, origin=entry.gtid_set) if begins else entry
+    if entry.position.offset > LARGEST_OFFSET:
+        raise UserError(
+            "MariaDB names no GTIDs at a position beyond 4 GB in a binlog",
+            code="CDC-LEADER-NO-POSITION",
+            where=f"{leader.name}, position {entry.position}",
+            hint="on the leader: FLUSH BINARY LOGS, which begins another one, then start again, or take a newer copy",
+        )
     with connected_cursor(settings, leader.name) as cursor:
         gtids = gtids_at(cursor, entry.position)
     if gtids is None and begins:

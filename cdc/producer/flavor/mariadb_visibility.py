@@ -62,8 +62,9 @@ class Visibility:
                     f"nothing can be copied while the XA transaction {xid} is prepared, which the stream does not know",
                     code="CDC-COPY-XA",
                     where=self._name,
-                    hint=f"XA COMMIT or XA ROLLBACK {xid} on the leader; it was prepared before the stream began, or "
-                    "without a change in the binlog",
+                    hint=f"XA ROLLBACK {xid} on the leader, and do its work in another transaction: it was prepared "
+                    "before the stream began, and XA COMMIT would stop the stream, but for the first copy of a leader; "
+                    "or go on without the copies, cdc-producer PROFILE --copy-stop '*.*', and copy when it has ended",
                 )
         return not doubtful
 

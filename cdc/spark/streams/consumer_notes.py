@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.statement_gtid import statement_uuid
+from cdc.model.statement_gtid import ddl_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
@@ -57,7 +57,8 @@ class Ledger:
 
     ``not_run`` contains the statements that the follower did not apply: the keys are their sequences, the values are
     their states (skipped or not applied). ``numbered`` contains the statements that the follower ran, or was about to
-    run: the keys are their numbered GTIDs (``cdc.model.statement_gtid``), the values are their sequences.
+    run: the keys are the GTIDs that the ledger contains for them, the values are their sequences. The consumer assigned
+    these GTIDs (``cdc.model.statement_gtid``), or noted them after the server had assigned them.
     """
 
     not_run: Mapping[int, str] = field(default_factory=dict)
@@ -78,7 +79,8 @@ def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
-        f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
+        # The earlier version's GTIDs contain the sequence, and are understood without the ledger.
+        f"IF(gtid = '' OR gtid LIKE '{ddl_uuid(resource)}:%', NULL, gtid) AS gtid",
     )
     # Most statements are logged twice, before and after they run. Removing duplicates here would cost a stage.
     return Query(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)

@@ -273,7 +273,9 @@ def changed_by_others(resource: str) -> str:
     NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
     record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.
     """
-    notes_an_intent = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
+    # A consumer without the privilege to assign GTIDs notes the place of an intent again when it tries again.
+    was_one = f"(r.before IS NULL OR {_cell('r.before', 'state', 'Enum')} = 'intent')"
+    notes_an_intent = f"forall(rows, r -> {was_one} AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
     first_checkpoint = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'sequence', 'SignedInteger')} = '-1')"
     return f"""
         CASE

@@ -1,5 +1,7 @@
 -- Statements of a client in cp1251: names, comments and members with letters of its own; statements of all kinds.
 -- The leader shows no collation of a column that it made from a query, and the follower does.
+-- @newer leader routines in JavaScript
+-- @newer follower routines in JavaScript
 -- @differs "client_cp1251.cp1251 ЂЃѓЉЊ r" "client_cp1251.cp1251 ЂЃѓЉЊ a"
 CREATE DATABASE client_cp1251;
 -- -> {"affects":[{"action":"CreateDatabase","uri":"flv://mysql-srv1/client_cp1251"}]}

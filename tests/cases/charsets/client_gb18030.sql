@@ -1,5 +1,7 @@
 -- Statements of a client in gb18030: names, comments and members with letters of its own; statements of all kinds.
 -- The leader shows no collation of a column that it made from a query, and the follower does.
+-- @newer leader routines in JavaScript
+-- @newer follower routines in JavaScript
 -- @differs "client_gb18030.gb18030 乗乣俓俙僜 r" "client_gb18030.gb18030 乗乣俓俙僜 a"
 CREATE DATABASE client_gb18030;
 -- -> {"affects":[{"action":"CreateDatabase","uri":"flv://mysql-srv1/client_gb18030"}]}

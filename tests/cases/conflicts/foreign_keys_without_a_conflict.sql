@@ -1,5 +1,6 @@
 -- Rows that a leader deletes or alters by foreign keys are logged more than once, or as they never were: no conflict,
 -- neither in one statement for many rows nor row by row.
+-- @newer leader rows of cascades in the binlog
 -- @alone
 -- @profile consumer log.level = "debug"
 CREATE DATABASE by_foreign_keys;

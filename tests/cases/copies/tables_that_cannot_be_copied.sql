@@ -1,5 +1,6 @@
 -- A table that can't be copied is left out of a copy of the leader, and named; all others are copied. Once it is another
 -- one it is asked for. Where no table is left, the request is refused.
+-- @newer leader members of an ENUM that 8.0 shows with question marks
 -- @profile producer filters.include_dbs = ["not_copied"]
 -- @profile producer producer.start = "copy"
 CREATE DATABASE not_copied;

@@ -1,4 +1,5 @@
 -- A default that has another answer on the follower stops the producer until the table is left out; what is copied by SQL then replicates.
+-- @newer leader SHOW BINARY LOG STATUS
 -- @profile producer filters.include_dbs = ["unlike_answer"]
 -- @differs unlike_answer.a
 CREATE DATABASE unlike_answer;

@@ -1,4 +1,5 @@
 -- A table option that may hold a password stops the producer until the table is left out; what is copied by SQL then replicates.
+-- @newer leader SHOW BINARY LOG STATUS
 -- @profile producer filters.include_dbs = ["unlike_option"]
 -- @differs unlike_option.a2
 CREATE DATABASE unlike_option;

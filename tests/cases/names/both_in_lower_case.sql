@@ -1,5 +1,6 @@
 -- Both servers have all names in lower case: rows are logged so, statements as they were typed. Filters and renames count
 -- in any case. A record has the names as the server stores them, whatever the statement says.
+-- @newer leader rows of cascades in the binlog
 -- @server leader --lower-case-table-names=1
 -- @server follower --lower-case-table-names=1
 -- @profile producer filters.include_tables = ["Names_Both.*", "names_other.ÄPFEL"]

@@ -1,5 +1,6 @@
 -- A user with exactly the privileges that the consumer demands: a definer other than it stops it, and one that is a system
 -- user, with the GRANT that lets it go on. The start says so before.
+-- @newer follower SET_ANY_DEFINER; mysql_8_0/definers has what 8.0 does
 -- @profile consumer database = {user = "cdc_narrow", password = "narrow"}
 -- @follower
 DROP USER IF EXISTS cdc_narrow;

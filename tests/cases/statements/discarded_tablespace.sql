@@ -17,11 +17,11 @@ INSERT INTO c VALUES (3, 'c');
 -- @equal
 -- @follower
 SELECT * FROM discarded_tablespace.a;
--- @fails Tablespace is discarded
+-- @fails Tablespace … discarded
 SELECT * FROM discarded_tablespace.b;
--- @fails Tablespace is discarded
+-- @fails Tablespace … discarded
 SELECT * FROM discarded_tablespace.p;
--- @fails Tablespace is discarded
+-- @fails Tablespace … discarded
 -- @leader
 INSERT INTO c VALUES (4, 'd');
 RENAME TABLE b TO b2;

@@ -1,5 +1,7 @@
 -- Rows with values that only an ALTER makes, such as a VECTOR of 5 bytes: other columns change, and the rows go.
 -- Members of an ENUM or SET stay the same bytes in another character set.
+-- @newer leader VECTOR
+-- @newer follower VECTOR
 CREATE DATABASE values_by_alter;
 USE values_by_alter;
 CREATE TABLE keyed (id INT PRIMARY KEY, v BLOB, e ENUM('x', x'ef') CHARACTER SET ascii, s SET('y', 'ß') CHARACTER SET latin1, n INT, ts TIMESTAMP NOT NULL DEFAULT '2001-01-01' ON UPDATE CURRENT_TIMESTAMP);

@@ -1,4 +1,5 @@
 -- Compressed transactions become the same records as others, all at the position of the event that has them all.
+-- @newer leader SHOW BINARY LOG STATUS
 CREATE DATABASE compressed;
 -- -> {}
 USE compressed;

@@ -1,4 +1,5 @@
 -- A record's position is that of its event in the server's binlog.
+-- @newer leader SHOW BINARY LOG STATUS
 CREATE DATABASE positions;
 -- -> {}
 USE positions;

@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
-from cdc.consumer.follower.locks import lock_name
+from cdc.consumer.follower.locks import STATEMENT, lock_name
 from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
-from tests.harness.programs import refused, running
+from tests.harness.programs import change_profile, refused, running, schema_rights
 from tests.harness.topic import Body, Stage, number
 from tests.harness.wait import until
 
@@ -101,6 +101,19 @@ def test_statements_are_one_interval_whatever_comes_between_them(stage: Stage) -
 
 def test_a_kill_in_a_statement_that_waits_does_not_run_it_twice(stage: Stage) -> None:
     """The next consumer comes to the statement while the server has it still waiting, for a connection that is gone."""
+    kill_while_it_waits(stage, "SET SESSION auto%gtid_next")
+    assert executed(stage, statement_gtid(stage.name, 3))
+
+
+def test_nor_does_it_without_gtids_of_its_own(stage: Stage) -> None:
+    """A user who may not set gtid_next waits for the lock of the connection, then finds the statement in the binlog."""
+    change_profile(stage.profile, **schema_rights(stage.follower, stage.name))
+    kill_while_it_waits(stage, f"SELECT GET_LOCK(''{lock_name(stage.name, STATEMENT)}'', 5")
+    assert numbers(stage) == "1"  # of the CREATE DATABASE before
+
+
+def kill_while_it_waits(stage: Stage, next_one: str) -> None:
+    """Kills a consumer whose statement waits for a lock; ``next_one`` is where the next consumer waits for its end."""
     path = stage.create_table("t", "(i INT)")
     stage.apply()
     with stage.follower.connect(database=stage.name, autocommit=False) as holder, holder.cursor() as cursor:
@@ -114,10 +127,10 @@ def test_a_kill_in_a_statement_that_waits_does_not_run_it_twice(stage: Stage) ->
                 stage.topic.send([alter(stage)], [stage.topic.add(path, ["i", "a"], [number(1), number(2)])])
                 until(lambda: runs(stage, "ALTER TABLE t ADD"), what="the statement waits")
                 first.send_signal(signal.SIGKILL)
-                until(lambda: runs(stage, "SET SESSION auto%gtid_next"), what="the next one comes to the statement")
+                until(lambda: runs(stage, next_one), what="the next one comes to the statement")
                 assert lock_holder(stage) not in (None, before)
                 assert runs(stage, "ALTER TABLE t ADD")
-                assert not executed(stage, statement_gtid(stage.name, 3))
+                assert "a" not in [row[0] for row in stage.execute("SHOW COLUMNS FROM t")]
                 holder.rollback()
                 until(lambda: stage.checkpoint() == 3, what="the row after the statement")
     assert stage.execute("SELECT * FROM t") == [(1, 2)]

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 import toml
 
@@ -17,7 +18,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.sequences import broken_places
 from tests.harness.mariadb import VALUES, logged_gtids, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
-from tests.harness.programs import end_offset, own_name, records, refused, run_well, running
+from tests.harness.programs import end_offset, own_name, records, refused, run_well, running, stopped
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -351,11 +352,54 @@ def test_all_types(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path
         cursor.execute("RESET MASTER")
     with SQL.open("rb") as text:
         subprocess.run(client, stdin=text, capture_output=True, timeout=LIMIT_SECONDS, check=False)
-    filters = {"include_dbs": DATABASES}
+    left_out = with_generated_columns(mariadb) if version_of(mariadb).startswith("11.") else set()
+    filters = {"include_dbs": DATABASES, "exclude_tables": [f"`{database}`.`{table}`" for database, table in left_out]}
     target = {"consumer": {"engine": "InnoDB"}}
     Pair.make(tmp_path, mariadb, follower, kafka, name=own_name(tmp_path), filters=filters, target=target).replicate()
     for database in DATABASES:
         there, here = rows(follower, database), rows(mariadb, database)
+        here = {table: found for table, found in here.items() if (database, table) not in left_out}
         assert there.keys() == here.keys()
         assert {table for table in here if there[table] != here[table]} <= DIFFERENT
     assert len(rows(mariadb, DATABASES[0])) > 80
+
+
+def with_generated_columns(server: MySql) -> set[tuple[str, str]]:
+    """The tables of which MariaDB 11.8 logs no whole rows."""
+    with on(server) as cursor:
+        cursor.execute(
+            "SELECT DISTINCT table_schema, table_name FROM information_schema.columns WHERE is_generated = 'ALWAYS'"
+        )
+        return set(cursor.fetchall())
+
+
+def version_of(server: MySql) -> str:
+    with on(server) as cursor:
+        cursor.execute("SELECT VERSION()")
+        (version,) = cursor.fetchone()
+        return str(version)
+
+
+@pytest.mark.long
+def test_a_timestamp_that_mysql_does_not_have_stops_the_consumer(pair: Pair) -> None:
+    """MariaDB has TIMESTAMP up to 2106 from 11.5 on, MySQL up to 2038; the column may be DATETIME on the follower.
+
+    `make test` has test_rows_of_types_that_mysql_does_not_have_stop_the_stream.
+    """
+    pair.on_leader("CREATE TABLE late (id INT PRIMARY KEY, at TIMESTAMP NULL)", database="maria")
+    pair.on_leader("SET time_zone = '+00:00'", "INSERT INTO late VALUES (1, '2038-01-19 03:14:07')", database="maria")
+    pair.replicate()
+    if version_of(pair.leader).startswith("10."):
+        with pytest.raises(pymysql.OperationalError, match="Incorrect datetime"):
+            pair.on_leader(
+                "SET sql_mode = 'STRICT_ALL_TABLES'", "INSERT INTO late VALUES (2, '2040-01-01')", database="maria"
+            )
+        return
+    pair.on_leader("SET time_zone = '+00:00'", "INSERT INTO late VALUES (2, '2106-02-07 06:28:15')", database="maria")
+    run_well("cdc-producer", pair.source, "--until-current")
+    line, _ = stopped("cdc-consumer", pair.target, "--until-current", status=3)
+    assert "maria/late" in line or "maria.late" in line
+    print(line)
+    pair.on_follower("ALTER TABLE maria.late MODIFY at DATETIME NULL")
+    pair.replicate()
+    assert rows(pair.follower)["late"] == rows(pair.leader)["late"]

@@ -1,30 +1,38 @@
 """A MariaDB leader is replaced by its replica, which goes on in its place; another server is refused."""
 
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pymysql
 import pytest
 import toml
 
 from cdc.config.profile import load
-from cdc.errors import UserError
+from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_history import with_history
+from cdc.producer.pipeline import start_of
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.checks.sequences import broken_places
+from tests.generators.maria_history import maria_history
 from tests.harness.mariadb import logged_gtids, maria_pair, on, rows
 from tests.harness.pair import Pair
 from tests.harness.programs import records, refused, run_well, running
 from tests.harness.relay import Relay
+from tests.harness.seed import SEED
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
+
+HISTORY = 600  # deeds
 
 
 @pytest.fixture
@@ -130,6 +138,31 @@ def test_domains_in_another_order_are_sent_once(pair: Pair, replica: MySql) -> N
     for gtids in (f"0-7:1-{number + 1},3-7:1", f"0-7:1-{number + 2},3-7:2", f"3-7:1,5-7:{number}"):
         with pytest.raises(UserError, match="the leader lost binlogs or was replaced"):
             again(replace(entry, gtid_set=gtids))
+    # A stream can't begin beyond 4 GB in a binlog, for which MariaDB names no GTIDs.
+    with pytest.raises(UserError) as refused:
+        with_history(database.settings(), leader, replace(entry, position=Position(ends[0][0], 1 << 33)), begins=True)
+    assert "FLUSH BINARY LOGS" in refused.value.hint
+    # The address may lead to another server by the time of this question.
+    with pytest.raises(Disconnected, match="another server answers there now, with server_id 8 and not 9"):
+        start_of(load(pair.source), replace(leader, server_id=9), entry, {}, stop=threading.Event())
+
+
+@pytest.mark.long
+def test_a_random_history_is_as_on_a_replica_of_its_own(pair: Pair, replica: MySql) -> None:
+    """`make test` has test_mariadb.test_types_and_ordinary_statements."""
+    taken = 0
+    with pair.leader.root(database="maria", charset="utf8mb4") as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        for statement in maria_history(SEED, HISTORY):
+            with suppress(pymysql.MySQLError):
+                cursor.execute(statement)
+                taken += 1
+        cursor.execute("COMMIT")
+    assert taken > HISTORY / 2
+    pair.replicate()
+    await_replica(pair, replica)
+    assert len(records(pair.source)) > HISTORY / 2
+    assert rows(pair.follower) == rows(pair.leader) == rows(replica)
 
 
 def test_rows_of_another_server_at_the_leaders_address_are_not_copied(pair: Pair, replica: MySql) -> None:
