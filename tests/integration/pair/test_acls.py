@@ -32,7 +32,7 @@ pytestmark = pytest.mark.integration
 
 NAME = "allowed"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-LOGIN |= {"sasl.username": "alice", "sasl.password": "secret"}
+LOGIN |= {"sasl.username": "alice", "sasl.password": "alices-own-secret"}
 Acl = tuple[ResourceType, str, AclOperation]
 
 
@@ -40,7 +40,7 @@ Acl = tuple[ResourceType, str, AclOperation]
 def broker(kafka_broker: KafkaFactory) -> tuple[AdminClient, str]:
     """Who may do all there, and the address at which alice logs in, who may do what ACLs allow."""
     inner, outer, controller = free_port(), free_port(), free_port()
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alices-own-secret";'
     kafka = kafka_broker(
         port=inner,
         settings={

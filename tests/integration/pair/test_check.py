@@ -94,7 +94,7 @@ def test_all_that_prevents_replication_is_listed_and_mended_as_it_says(
 
 
 def test_what_does_not_answer_is_listed_too(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
-    wrong = {"kafka": {"bootstrap_servers": "127.0.0.1:1"}, "database": {"password": "wrong"}}
+    wrong = {"kafka": {"bootstrap_servers": "127.0.0.1:1"}, "database": {"password": "a-wrong-password"}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=own_name(tmp_path), source=wrong, target=wrong)
     for program, profile, expected in (
         ("cdc-producer", pair.source, ["CDC-LEADER-REFUSES", "CDC-KAFKA-GONE"]),

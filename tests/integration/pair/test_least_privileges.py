@@ -1,4 +1,4 @@
-"""The accounts of docs/grants: with exactly their privileges a leader of root's is copied, replicated and captured."""
+"""The accounts of docs/privileges.md have exactly the privileges that it takes to copy, replicate and capture."""
 
 import re
 import subprocess
@@ -16,13 +16,13 @@ from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
 
-GRANTS = Path(__file__).parents[3] / "docs/grants"
+GRANTS = Path(__file__).parents[3] / "cdc/sandbox"
 PASSWORD = "least-of-all"
 PASSWORD_OF_FILES = "choose-a-password"
 
 
 def created(server: MySql, name: str) -> dict[str, str]:
-    """Runs a file of docs/grants as its page says; returns the keys of a profile for the account."""
+    """Runs a file of cdc/sandbox as its page says; returns the keys of a profile for the account."""
     text = (GRANTS / f"{name}.sql").read_text(encoding="utf-8")
     (user,) = set(re.findall(r"TO '+(\w+)'+@", text))
     client = [*mysql_programs().client, "--no-defaults", f"--socket={server.socket}", "--user=root"]
