@@ -19,7 +19,7 @@ from cdc.consumer.topic_checks import First, check_topics
 from cdc.errors import Disconnected, UserError
 from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
-from cdc.service.mysql_connection import TLS_FAILED
+from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED
 
 __all__ = ["connect", "load_checkpoint", "problems", "read_checkpoint", "tell", "tell_capture"]
 
@@ -120,7 +120,7 @@ def _answering(name: str) -> Iterator[None]:
         ) from None
     except Refused as error:
         tls = error.code == TLS_FAILED
-        hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
+        hint = MEND_TLS if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
 
 

@@ -108,11 +108,16 @@ class Servers:
             self.follower.write_client(self.folder / "mysql-follower")
         return self
 
+    def allow(self) -> None:
+        """Gives the programs' user of a secured broker all rights that it needs."""
+        if self._broker is not None:
+            self._broker.allow(topics=TOPIC)
+
     def _secured(self) -> Secured | None:
         """Creates the users of a secured sandbox; returns what the profiles need to connect as these users."""
         if self._broker is None:
             return None
-        self._broker.allow(topics=TOPIC)
+        self.allow()
         return Secured(
             producer=create_account(self.leader, "leader_reader.sql"),
             consumer=create_account(self.follower, "follower_applier.sql"),

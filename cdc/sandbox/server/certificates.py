@@ -14,7 +14,8 @@ from cdc.service.private_files import make_folder, write_text
 
 __all__ = ["Certificates"]
 
-_DAYS = 3650
+_LIFETIME = datetime.timedelta(days=3650)
+_ADDRESS = IPv4Address("127.0.0.1")
 
 
 class Certificates:
@@ -28,24 +29,22 @@ class Certificates:
             folder / name for name in ("ca.pem", "server.crt", "server.key", "server.pem")
         )
 
-    def write(self, *, address: str = "127.0.0.1", days: int = _DAYS) -> None:
-        """Writes the files, unless they are there. The server's certificate is for ``address``, and expires in
-        ``days``, which may be negative.
-        """
+    def write(self, *, lifetime: datetime.timedelta = _LIFETIME) -> None:
+        """Writes the files, unless they are there. The server's certificate expires after ``lifetime``."""
         if self.both.exists():
             return
         make_folder(self.folder)
         signing, own = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
         name = _named("cdc-sandbox CA")
-        authority = _builder(name, name, signing.public_key(), days=_DAYS)
+        authority = _builder(name, name, signing.public_key(), _LIFETIME)
         authority = authority.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         usage = x509.KeyUsage(
             digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
             key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
         )  # fmt: skip
         authority = authority.add_extension(usage, critical=True)
-        of_server = _builder(_named("cdc-sandbox server"), name, own.public_key(), days=days)
-        addresses = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(address))])
+        of_server = _builder(_named("cdc-sandbox server"), name, own.public_key(), lifetime)
+        addresses = x509.SubjectAlternativeName([x509.IPAddress(_ADDRESS)])
         of_server = of_server.add_extension(addresses, critical=False)
         of_server = of_server.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         certificate = of_server.sign(signing, SHA256()).public_bytes(Encoding.PEM).decode()
@@ -61,16 +60,15 @@ def _named(name: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, days: int
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lifetime: datetime.timedelta
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
-    first = now - datetime.timedelta(days=_DAYS if days < 0 else 1)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(first)
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + lifetime)
     )

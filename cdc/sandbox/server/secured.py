@@ -107,7 +107,7 @@ class SecuredBroker:
         }
 
     def allow(self, *, topics: str) -> None:
-        """Creates the user LOGIN, who may do what docs/deployment.md lists, with topics whose names begin with
+        """Creates the user LOGIN with the ACLs that docs/deployment.md lists, on topics whose names begin with
         ``topics``.
         """
         admin = AdminClient(self.admin_properties())

@@ -29,9 +29,10 @@ def codes(text: str) -> list[str]:
 
 def state(pair: Pair, kafka: Kafka) -> Any:
     """What a program would change: transactions of both servers, tables, topics and groups."""
+    admin = kafka.admin()
     # A broker creates the topic of its groups as soon as a client asks for one.
-    found: list[Any] = [sorted(name for name in kafka.admin().list_topics().topics if not name.startswith("__"))]
-    found.append(sorted(each.group_id for each in kafka.admin().list_consumer_groups().result().valid))
+    found: list[Any] = [sorted(name for name in admin.list_topics().topics if not name.startswith("__"))]
+    found.append(sorted(each.group_id for each in admin.list_consumer_groups().result().valid))
     for server in (pair.leader, pair.follower):
         with server.root() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")
