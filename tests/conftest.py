@@ -15,7 +15,7 @@ from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import VERSION
 from tests.harness.long_runs import LONG
 
-pytest_plugins = ["tests.harness.server_fixtures", "tests.harness.cpu_seconds"]
+pytest_plugins = ["tests.harness.leaked_secrets", "tests.harness.server_fixtures", "tests.harness.cpu_seconds"]
 
 # How long an example takes is the machine's business, and no test's.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
+from cdc.consumer.check import check
 from cdc.consumer.counters import Counters
 from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import Options, run
@@ -42,6 +43,7 @@ row or statement that the follower refuses); 4 a server is unreachable for longe
 """
 _EXAMPLES = """
 cdc-consumer consumer_profile.toml
+cdc-consumer consumer_profile.toml --check --leader producer_profile.toml
 cdc-consumer consumer_profile.toml --status
 cdc-consumer consumer_profile.toml --until 2026-03-01T12:30:00+01:00
 """
@@ -55,6 +57,10 @@ def main() -> int:
         parser.error("--json goes with --status")
     if arguments.status and arguments.until:
         parser.error("--until does not go with --status")
+    if arguments.check and (arguments.until or arguments.until_current):
+        parser.error("--check goes with --leader only")
+    if arguments.leader and not arguments.check:
+        parser.error("--leader goes with --check")
     return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
@@ -74,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
         "--status", action="store_true", help="show what has been applied, and end; also while a consumer is running"
     )
     what.add_argument(
+        "--check",
+        action="store_true",
+        help="only list what prevents the start, and what mends it; nothing is written, and a consumer may run. Exit "
+        "status 0 or 2",
+    )
+    what.add_argument(
         "--skip",
         metavar="SEQUENCE|DATABASE.TABLE",
         action="append",
@@ -86,6 +98,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SEQUENCE|GTID|TIME",
         help="end after this record, before the transaction with this GTID, or before the first one that the leader "
         "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
+    )
+    parser.add_argument(
+        "--leader",
+        metavar="PROFILE",
+        type=Path,
+        help="with --check: the producer's profile; both servers' definitions of the tables are compared",
     )
     parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; using it is an error
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
@@ -102,6 +120,10 @@ def _run(arguments: argparse.Namespace) -> int:
             "cdc-producer PROFILE --copy DATABASE.TABLE",
         )
     profile = load(arguments.profile, servers=BOTH_SERVERS)
+    if arguments.check:
+        leader = load(arguments.leader, servers=BOTH_SERVERS) if arguments.leader else None
+        setup_logging(level=profile.log.level, form=profile.log.format)
+        return check(profile, leader=leader)
     if arguments.status:
         return _show_status(profile, show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty()))
     until = Until(Place.parse(arguments.until)) if arguments.until else None

@@ -29,7 +29,7 @@ from cdc.model.gtid import GtidSet
 from cdc.service.logs import event
 from cdc.service.retry import Retry
 
-__all__ = ["Options", "run"]
+__all__ = ["Options", "attachment", "run"]
 
 Held = Callable[[Iterable[Transaction | None]], Iterator[Transaction | None]]
 _LOG = logging.getLogger("cdc.consumer")
@@ -61,7 +61,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         topic = startup.topic(wait=not options.until_current)
         if topic is None:
             return
-        checkpoint, copied = startup.checkpoint(topic, attachment=_attachment(profile, reader))
+        checkpoint, copied = startup.checkpoint(topic, attachment=attachment(profile, reader))
         _check_options(options, checkpoint, startup)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
@@ -245,7 +245,8 @@ def _check_end(options: Options, sequence: int) -> None:
     options.skips.check_end(sequence)
 
 
-def _attachment(profile: Profile, reader: KafkaReader) -> Attachment:
+def attachment(profile: Profile, reader: KafkaReader) -> Attachment:
+    """Returns the rules of the base copy that the profile names (consumer.start)."""
     commits = profile.kafka.topics().commits
     return Attachment(
         profile.consumer.start,

@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
 from cdc.consumer.follower.session import Session, require_mysql, version_text
@@ -18,9 +19,9 @@ from cdc.consumer.topic_checks import First, check_topics
 from cdc.errors import Disconnected, UserError
 from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
-from cdc.service.mysql_connection import TLS_FAILED
+from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED
 
-__all__ = ["connect", "load_checkpoint"]
+__all__ = ["connect", "load_checkpoint", "problems", "read_checkpoint", "tell", "tell_capture"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _START = "start the server, or fix the address"
@@ -75,16 +76,45 @@ def connect(session: Session, *, name: str) -> None:
 
     Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
+    found = problems(session, name=name)
+    # Each problem is logged on its own line, so that an operator can fix all problems together.
+    if len(found) > 1:
+        for problem in found:
+            event(_LOG, "problem", level=logging.ERROR, what=problem)
+        raise UserError(
+            f"{len(found)} problems with the follower, each named above", code="CDC-FOLLOWER-PROBLEMS", where=name
+        )
+    for problem in found:
+        raise problem
+    with _answering(name):
+        tell(session)
+
+
+def problems(session: Session, *, name: str) -> list[UserError]:
+    """Connects for the first time, and returns what must be changed on the server before anything is applied.
+
+    Raises UserError if our user can't connect, Stopped, and Disconnected if the server does not answer.
+    """
+    with _answering(name):
+        session.connect()
+        return list(_problems(session, name))
+
+
+def tell(session: Session) -> None:
+    """Logs what may stop the consumer later: definers of objects, missing privileges, an untested version."""
+    if session.assigns_gtids:
+        _tell_definers(session)
+    else:
+        event(_LOG, "applied without administrative privileges", lost=_LOST)
+    _tell_version(session)
+
+
+@contextmanager
+def _answering(name: str) -> Iterator[None]:
+    """Translates the errors of queries on the server ``name`` in the ``with`` block."""
     where = f"{name} (profile table database)"
     try:
-        session.connect()
-        problems = list(_problems(session, name))
-        if not problems:
-            if session.assigns_gtids:
-                _tell_definers(session)
-            else:
-                event(_LOG, "applied without administrative privileges", lost=_LOST)
-            _tell_version(session)
+        yield
     except Stopped:
         raise
     except Denied as error:
@@ -103,17 +133,8 @@ def connect(session: Session, *, name: str) -> None:
         ) from None
     except Refused as error:
         tls = error.code == TLS_FAILED
-        hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
+        hint = MEND_TLS if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
-    # Each problem is logged on its own line, so that an operator can fix all problems together.
-    if len(problems) > 1:
-        for problem in problems:
-            event(_LOG, "problem", level=logging.ERROR, what=problem)
-        raise UserError(
-            f"{len(problems)} problems with the follower, each named above", code="CDC-FOLLOWER-PROBLEMS", where=name
-        )
-    for problem in problems:
-        raise problem
 
 
 def _unusable(error: Refused | Interrupted, where: str, hint: str) -> UserError:
@@ -284,7 +305,7 @@ def load_checkpoint(
     does not answer.
     """
     schema = session.schema
-    try:
+    with _own_tables(schema):
         known = _create_tables(session, resource, many=first is None)
         if LEDGER.name in known and not session.rows(ledger_table.has_context(schema)):
             session.run([ledger_table.upgrade(schema).encode()])
@@ -294,11 +315,37 @@ def load_checkpoint(
             new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
             session.run([*attachment.begin(session), new.insert().encode()])
-            _tell_capture(session)
+            tell_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
         rewinds.require_none(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
+    return there, held
+
+
+def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
+    """Reads the leader's checkpoint from the follower, where nothing is created; None if there is none.
+
+    Raises the errors of ``load_checkpoint``.
+    """
+    schema = session.schema
+    with _own_tables(schema):
+        known = _known(session)
+        rows = session.rows(Checkpoint.select(resource, schema=schema)) if CHECKPOINT.name in known else []
+        if not rows:
+            _require_none_elsewhere(session, resource)
+            return None
+        others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if OFFSETS.name in known else []
+        there = Checkpoint.from_rows(rows[0], others, schema=schema)
+        rewinds.require_none(session, there)
+        return there
+
+
+@contextmanager
+def _own_tables(schema: str) -> Iterator[None]:
+    """Translates the errors of queries on the consumer's own tables in the ``with`` block."""
+    try:
+        yield
     except Stopped:
         raise
     except Interrupted as error:
@@ -312,10 +359,9 @@ def load_checkpoint(
             hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets and "
             "seeds",
         ) from None
-    return there, held
 
 
-def _tell_capture(session: Session) -> None:
+def tell_capture(session: Session) -> None:
     """Logs a hint, before the first record is applied, if no client reads the follower's binlog. An audit needs this
     binlog from its beginning. A user without PROCESS does not see other clients.
     """
@@ -336,8 +382,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     """
     schema = session.schema
     # The existing tables are queried first, because each CREATE … IF NOT EXISTS is written to the follower's binlog.
-    existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
-    known = {name for (name,) in session.rows(existing)}
+    known = _known(session)
     if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
@@ -347,6 +392,11 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
         if table.name not in known:
             session.run([table.create(schema).encode()])
     return known
+
+
+def _known(session: Session) -> set[str]:
+    existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{session.schema}'"
+    return {str(name) for (name,) in session.rows(existing)}
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:

@@ -84,6 +84,20 @@ class Startup:
 
         Raises UserError if the follower does not meet the requirements, ServerGone, Stopped.
         """
+        session = Session(profile.database, lock=profile.mysql_resource_name, stop=stop, schema=profile.consumer.schema)
+        startup = cls.unconnected(profile, session, opened, retry=retry, stop=stop)
+        startup._connect()
+        return startup
+
+    @classmethod
+    def unconnected(
+        cls, profile: Profile, session: Session, opened: ExitStack, *, retry: Retry, stop: threading.Event
+    ) -> Self:
+        """Connects to the brokers only; the follower is asked by ``session``, which the caller connects. ``opened``
+        closes both when the program ends.
+
+        Raises UserError for settings that librdkafka refuses.
+        """
         database, kafka, settings, names = profile.database, profile.kafka, profile.consumer, profile.kafka.topics()
         reader = opened.enter_context(
             KafkaReader(
@@ -95,7 +109,6 @@ class Startup:
                 note=note_of(kafka.topic, delayed=bool(settings.delay_seconds)),
             )
         )
-        session = Session(database, lock=profile.mysql_resource_name, stop=stop, schema=settings.schema)
         session.assigns_gtids = settings.privileges == "server"
         opened.enter_context(session)
         parser = RecordParser(lambda: session.changes_doubles)
@@ -104,9 +117,7 @@ class Startup:
             source = MergedSource(reader, names, parser)
         else:
             source = SingleTopic(reader, names.topic, parser)
-        startup = cls(profile, reader, session, parser, source, RetriedCalls(retry, session.try_keep, stop))
-        startup._connect()
-        return startup
+        return cls(profile, reader, session, parser, source, RetriedCalls(retry, session.try_keep, stop))
 
     @property
     def scope(self) -> Profile:
@@ -189,22 +200,32 @@ class Startup:
 
         Raises UserError, PromiseError, Stopped, ServerGone.
         """
-        names = self.profile.kafka.topics()
-        many = names.layout == PER_TABLE
-        first = None if many else partial(self.reader.first_sequence, topic.name, names.commits)
 
         def load() -> tuple[Checkpoint, BaseCopy]:
             resource = self.profile.mysql_resource_name
             checkpoint, copied = preflight.load_checkpoint(
-                self.session, resource=resource, topic=topic, first=first, attachment=attachment
+                self.session, resource=resource, topic=topic, first=self._first(topic), attachment=attachment
             )
-            if continues and not many:
-                checkpoint = topic_checks.continued(checkpoint, topic, self.reader.places)
-            others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
-            topic_checks.check_topics(checkpoint, topic, others, first=first)
-            return checkpoint, copied
+            return self.continued(checkpoint, topic, continues=continues), copied
 
         return self._once_connected(load)
+
+    def continued(self, checkpoint: Checkpoint, topic: Topic, *, continues: bool = True) -> Checkpoint:
+        """Checks that the topics continue the checkpoint, and returns it with the offsets from which they must be read;
+        see ``checkpoint``.
+
+        Raises UserError, PromiseError, and Unreachable if the brokers can't be reached.
+        """
+        first = self._first(topic)
+        if continues and first is not None:
+            checkpoint = topic_checks.continued(checkpoint, topic, self.reader.places)
+        others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
+        topic_checks.check_topics(checkpoint, topic, others, first=first)
+        return checkpoint
+
+    def _first(self, topic: Topic) -> topic_checks.First | None:
+        names = self.profile.kafka.topics()
+        return None if names.layout == PER_TABLE else partial(self.reader.first_sequence, topic.name, names.commits)
 
     def last_executed(self, checkpoint: Checkpoint) -> int:
         """Returns the sequence of the last statement after the checkpoint that the follower has executed; returns the

@@ -38,6 +38,8 @@ __all__ = [
 
 _RUNNING = "are the brokers running, at that address?"
 _SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] against the brokers' listener"
+# librdkafka's text names the authority only, also where the certificate has expired or is for another address.
+_CERTIFICATE = "the broker's certificate must be by the authority in ssl.ca.location, not expired, and for this address"
 _ASK_SECONDS = 2.0
 _LOG_INFO = 6
 _STATE = re.compile(r" \(after \d+ms in state \w+.*?\)")
@@ -83,7 +85,8 @@ class BrokerLog(logging.Handler):
         elif code == KafkaError._SSL or "SSL handshake" in text:
             # A broker that is shutting down, or a proxy in front of it, also interrupts handshakes; such an error may
             # be temporary.
-            self.reason = Reason(text, _SECURITY, refused="verif" in text)
+            unverified = "verif" in text
+            self.reason = Reason(text, f"{_CERTIFICATE}; {_SECURITY}" if unverified else _SECURITY, refused=unverified)
         elif self.reason is None or not self.reason.refused:
             self.reason = Reason(text)
 

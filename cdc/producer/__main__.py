@@ -12,7 +12,7 @@ from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
 from cdc.producer.commands.copies import ask_for_copies, copy_status, stop_copies
-from cdc.producer.commands.dry_run import dry_run
+from cdc.producer.commands.dry_run import check, dry_run
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
@@ -35,7 +35,7 @@ exit status:
 """
 _EXAMPLES = """
 cdc-producer producer_profile.toml
-cdc-producer producer_profile.toml --dry-run
+cdc-producer producer_profile.toml --check
 cdc-producer producer_profile.toml --copy 'shop.*'
 """
 
@@ -101,19 +101,25 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         "--copy-status", action="store_true", help="only say which tables are to be copied, and how far that is"
     )
     parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only list what prevents the start, and what mends it; nothing is written. Exit status 0 or 2",
+    )
+    parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="only say what would happen, or with --copy what that would copy; nothing is written",
+        help="only say what would happen, with each table that would be copied; nothing is written",
     )
 
 
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
     """Returns the command to run instead of replicating, None if there is none; it is called with the profile and
     ``log``."""
-    if arguments.dry_run:
+    if arguments.check or arguments.dry_run:
         if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
-            parser.error("--dry-run goes with --copy or --accept-filters only")
-        return lambda profile, *, log: dry_run(profile, globs=arguments.copy, accept_filters=arguments.accept_filters)
+            parser.error("--check and --dry-run go with --copy or --accept-filters only")
+        look = check if arguments.check else dry_run
+        return lambda profile, *, log: look(profile, globs=arguments.copy, accept_filters=arguments.accept_filters)
     given = (arguments.copy, arguments.copy_stop, arguments.copy_status)
     otherwise = arguments.accept_filters or arguments.skip or (arguments.until_current and not arguments.copy)
     if any(given) and (sum(map(bool, given)) > 1 or otherwise):

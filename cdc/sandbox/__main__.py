@@ -55,6 +55,11 @@ def _parser() -> argparse.ArgumentParser:
         default="mysql",
         help="the kind of the leader (default: %(default)s); MariaDB 10.11 comes from Debian's packages",
     )
+    up.add_argument(
+        "--secure",
+        action="store_true",
+        help="TLS only, logins and ACLs of Kafka, and users of MySQL with the least privileges, as in production",
+    )
     down = commands.add_parser("down", help="stop the servers that `up` started")
     down.add_argument("--wipe", action="store_true", help="remove the servers' data too")
     status = commands.add_parser("status", help="say which of the servers run")
@@ -81,6 +86,7 @@ def _up(options: argparse.Namespace) -> int:
         leader_port=options.leader_port,
         follower_port=options.follower_port,
         kafka_port=options.kafka_port,
+        secure=options.secure,
     )
     servers.start(outlive=True, say=lambda line: print(f"started {line}", flush=True))
     print(f"\n{servers.directions()}\n\nStop them with: {_again('down', options.dir)}")

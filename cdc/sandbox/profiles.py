@@ -1,18 +1,34 @@
-"""Writes the three profiles for a sandbox. With the default ports they equal the profiles in the repository."""
+"""Writes the three profiles for a sandbox. With the default ports they equal the profiles in the repository, unless the
+sandbox is secured.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import toml
 
 from cdc.sandbox.server.mysql import PASSWORD, USER
 from cdc.service.private_files import write_text
 
-__all__ = ["ProfileFiles"]
+__all__ = ["TOPIC", "ProfileFiles", "Secured"]
 
 _RESOURCE = "mysql-srv1"
-_TOPIC = "rust-mysql-cdc"
+TOPIC = "rust-mysql-cdc"
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """What the profiles of a secured sandbox contain besides: the users of the three programs with their password, the
+    file of the authority, and the properties for librdkafka.
+    """
+
+    producer: str
+    consumer: str
+    follower: str
+    password: str
+    authority: Path
+    librdkafka: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +44,28 @@ class ProfileFiles:
         """Returns the paths of the profiles in ``folder``."""
         return cls(*(folder / f"{name}_profile.toml" for name in ("producer", "consumer", "follower")))
 
-    def write(self, *, leader_port: int, follower_port: int, kafka_port: int) -> None:
+    def write(self, *, leader_port: int, follower_port: int, kafka_port: int, secured: Secured | None = None) -> None:
         """Writes the files. Existing files are overwritten."""
-        leader_dbs, follower_dbs = ["flvDb"], ["flvDb", "cdc"]
-        echo = f"{_RESOURCE}-follower", follower_port, follower_dbs, kafka_port, f"{_TOPIC}-follower"
-        write_text(self.producer, _text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))
-        write_text(self.consumer, _text(_RESOURCE, follower_port, [], kafka_port, _TOPIC))
-        write_text(self.follower, _text(*echo))
+        for path, content in (
+            (self.producer, _content(_RESOURCE, leader_port, ["flvDb"], kafka_port, TOPIC)),
+            (self.consumer, _content(_RESOURCE, follower_port, [], kafka_port, TOPIC)),
+            (
+                self.follower,
+                _content(f"{_RESOURCE}-follower", follower_port, ["flvDb", "cdc"], kafka_port, f"{TOPIC}-follower"),
+            ),
+        ):
+            if secured is not None:
+                user = getattr(secured, path.name.removesuffix("_profile.toml"))
+                content["database"] |= {"user": user, "password": secured.password}
+                content["database"]["tls"] = {"ca": str(secured.authority)}
+                content["kafka"]["librdkafka"] = secured.librdkafka
+            write_text(path, toml.dumps({key: value for key, value in content.items() if value}))
 
 
-def _text(resource: str, port: int, databases: list[str], kafka_port: int, topic: str) -> str:
-    content = {
+def _content(resource: str, port: int, databases: list[str], kafka_port: int, topic: str) -> dict[str, Any]:
+    return {
         "mysql_resource_name": resource,
         "database": {"ip_or_host": "127.0.0.1", "port": port, "user": USER, "password": PASSWORD},
         "filters": {"include_dbs": databases} if databases else {},
         "kafka": {"bootstrap_servers": f"127.0.0.1:{kafka_port}", "topic": topic},
     }
-    return toml.dumps({key: value for key, value in content.items() if value})

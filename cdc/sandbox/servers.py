@@ -4,16 +4,18 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.jars import java
 from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mysql_programs
-from cdc.sandbox.profiles import ProfileFiles
+from cdc.sandbox.profiles import TOPIC, ProfileFiles, Secured
+from cdc.sandbox.server.certificates import Certificates
 from cdc.sandbox.server.kafka import VERSION as KAFKA_VERSION
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.secured import SECRET, SecuredBroker, create_account, tls_options
 from cdc.service.private_files import make_folder
 
 __all__ = ["Servers"]
@@ -21,12 +23,15 @@ __all__ = ["Servers"]
 _NAMES = ("leader", "follower", "kafka")
 _MARKER = ".cdc-sandbox"
 _PORTS = "ports.json"
+_CERTIFICATES = "certificates"
 _MYSQL, _MARIADB = "mysql", "mariadb"
 
 
 class Servers:
     """The leader, the follower and the broker, each in its own folder below ``folder``; port 0 means any free port.
-    ``leader`` is "mysql" or "mariadb"."""
+    ``leader`` is "mysql" or "mariadb". With ``secure`` they accept connections over TLS only, and the profiles have
+    users with the least privileges.
+    """
 
     def __init__(
         self,
@@ -36,13 +41,21 @@ class Servers:
         leader_port: int = 0,
         follower_port: int = 0,
         kafka_port: int = 0,
+        secure: bool = False,
     ) -> None:
         self.folder = folder.absolute()
         self._kind = leader
+        if secure and leader == _MARIADB:
+            raise UserError(
+                "a secured sandbox has a MySQL leader", code="CDC-SANDBOX-SECURE", hint="leave out --leader or --secure"
+            )
+        self.certificates = Certificates(self.folder / _CERTIFICATES)
+        self._broker = SecuredBroker(self.certificates) if secure else None
+        options: dict[str, Any] = {"extra_args": tls_options(self.certificates)} if secure else {}
         make = maria_db if leader == _MARIADB else MySql
-        self.leader = make(self.folder / "leader", port=leader_port, server_id=1, name="leader")
-        self.follower = MySql(self.folder / "follower", port=follower_port, server_id=2, name="follower")
-        self.kafka = Kafka(self.folder / "kafka", port=kafka_port)
+        self.leader = make(self.folder / "leader", port=leader_port, server_id=1, name="leader", **options)
+        self.follower = MySql(self.folder / "follower", port=follower_port, server_id=2, name="follower", **options)
+        self.kafka = Kafka(self.folder / "kafka", port=kafka_port, security=self._broker)
         self.profiles = ProfileFiles.below(self.folder)
 
     @classmethod
@@ -74,6 +87,8 @@ class Servers:
                 )
         self._claim()
         java()  # checks for Java before anything is fetched or started
+        if self._broker is not None:
+            self.certificates.write()
         started: list[MySql | Kafka] = []
         try:
             for name, server in self._each():
@@ -85,12 +100,32 @@ class Servers:
                 server.kill()
             raise
         ports = {f"{name}_port": server.port for name, server in self._each()}
-        (self.folder / _PORTS).write_text(json.dumps({"leader": self._kind, **ports}))
-        self.profiles.write(**ports)
+        more = {} if self._broker is None else {"secure": True}
+        (self.folder / _PORTS).write_text(json.dumps({"leader": self._kind, **ports, **more}))
+        self.profiles.write(**ports, secured=self._secured())
         if mysql_programs().client:
             self.leader.write_client(self.folder / "mysql-leader")
             self.follower.write_client(self.folder / "mysql-follower")
         return self
+
+    def allow(self) -> None:
+        """Gives the programs' user of a secured broker all rights that it needs."""
+        if self._broker is not None:
+            self._broker.allow(topics=TOPIC)
+
+    def _secured(self) -> Secured | None:
+        """Creates the users of a secured sandbox; returns what the profiles need to connect as these users."""
+        if self._broker is None:
+            return None
+        self.allow()
+        return Secured(
+            producer=create_account(self.leader, "leader_reader.sql"),
+            consumer=create_account(self.follower, "follower_applier.sql"),
+            follower=create_account(self.follower, "follower_reader.sql"),
+            password=SECRET,
+            authority=self.certificates.authority,
+            librdkafka=self._broker.client_properties(),
+        )
 
     def stop(self) -> list[str]:
         """Stops the running servers, in the reverse order of their start; returns their names."""
@@ -123,7 +158,7 @@ class Servers:
         """Removes the files of the servers, but no other files in the folder. The servers must not be running."""
         if not (self.folder / _MARKER).exists():
             return
-        for name in _NAMES:
+        for name in (*_NAMES, _CERTIFICATES):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         for name in (_PORTS, _MARKER, "mysql-leader", "mysql-follower"):
             (self.folder / name).unlink(missing_ok=True)
@@ -147,4 +182,8 @@ class Servers:
             *(f"client     {client}" for client in clients if Path(client).exists()),
             f"logs       {self.folder}/*/*.log",
         ]
+        if self._broker is not None:
+            lines.insert(
+                3, f"secured    TLS only, by {self.certificates.authority}; the profiles have users of their own"
+            )
         return "\n".join(lines)

@@ -8,8 +8,12 @@ import pymysql
 from pymysql.constants import CLIENT, CR
 from pymysql.cursors import Cursor
 
-__all__ = ["TLS_FAILED", "connected"]
+__all__ = ["MEND_TLS", "TLS_FAILED", "connected"]
 
+MEND_TLS = (
+    "the server's certificate must be by the authority in database.tls.ca, not expired, and for this address; or "
+    "change database.tls"
+)
 TLS_FAILED: int = CR.CR_SSL_CONNECTION_ERROR
 # These errors mean that the connection was closed; they are no evidence about certificates.
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)

@@ -16,6 +16,7 @@ from cdc.kafka import partitions
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from tests.harness.leaked_secrets import note_secrets, require_no_secret
 from tests.harness.wait import LIMIT_SECONDS
 from tests.harness.warm_start import PROGRAMS, WarmProcess, run_warm
 
@@ -52,6 +53,7 @@ def write_profile(
     }
     for table, keys in tables.items():
         content[table] = content.get(table, {}) | keys
+    note_secrets(content)
     path = folder / f"{name}.toml"
     path.write_text(toml.dumps(content))
     return path
@@ -81,10 +83,13 @@ def change_profile(path: Path, **tables: dict[str, Any]) -> None:
 def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs one of our programs to its end; with ``env``, which a program's start may depend on, the installed one."""
     if env is None and program in PROGRAMS:
-        return run_warm(program, *map(str, arguments), seconds=LIMIT_SECONDS)
-    return subprocess.run(
-        [BIN / program, *arguments], capture_output=True, text=True, timeout=LIMIT_SECONDS, env=env, check=False
-    )
+        done = run_warm(program, *map(str, arguments), seconds=LIMIT_SECONDS)
+    else:
+        done = subprocess.run(
+            [BIN / program, *arguments], capture_output=True, text=True, timeout=LIMIT_SECONDS, env=env, check=False
+        )
+    require_no_secret(f"{done.stdout}{done.stderr}", where=f"the output of {program}")
+    return done
 
 
 def run_well(program: str, *arguments: str | Path) -> str:
@@ -129,7 +134,9 @@ def _ended(process: WarmProcess) -> str | None:
     """Waits for the end of a process; returns what it has written since to its standard error. Raises AssertionError
     with that, and the stacks of its threads, if it does not end."""
     try:
-        return process.communicate(timeout=LIMIT_SECONDS)[1]
+        errors = process.communicate(timeout=LIMIT_SECONDS)[1]
+        require_no_secret(errors or "", where=f"the output of {process.args}")
+        return errors
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGABRT)
         pytest.fail(f"{process.args} did not end: {process.communicate(timeout=LIMIT_SECONDS)[1]}")

@@ -115,7 +115,7 @@ class SchemaCache:
         """
         known = self._shapes.get(table)
         if known is None:
-            self._check_engine(table)
+            self.check_engine(table)
             self._triggers.check(table)
             known = self._read(table)
             self._columns += len(known.columns) + len(known.generated)
@@ -168,7 +168,7 @@ class SchemaCache:
         """Returns the generated columns of a table. Raises the errors of ``shape``."""
         return self.shape(table).generated
 
-    def _check_engine(self, table: Uri) -> None:
+    def check_engine(self, table: Uri) -> None:
         """Raises PromiseError for a table whose rows can't commit together with the checkpoint, and for a view.
 
         A leader never logs rows of a view, and rows that are written to a view could end up in any table, even in a

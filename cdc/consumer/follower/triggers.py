@@ -45,8 +45,12 @@ class Triggers:
         transaction.
         """
         if table.database not in self._checked:
-            self._check_events(table)
+            self.check_events(table)
             self._checked.add(table.database)
+        self.check_triggers(table)
+
+    def check_triggers(self, table: Uri) -> None:
+        """Does what ``check`` does about triggers."""
         names = [name for name, of in self._triggers(table) if of == table.table]
         if names and not self._drop:
             raise self._refused(table)
@@ -78,7 +82,8 @@ class Triggers:
             'or set consumer.triggers = "drop"',
         )
 
-    def _check_events(self, table: Uri) -> None:
+    def check_events(self, table: Uri) -> None:
+        """Does what ``check`` does about events; ``table`` may be a database, too."""
         names = self._session.rows(
             "SELECT EVENT_NAME FROM information_schema.EVENTS "
             f"WHERE EVENT_SCHEMA = {quoted(table.database)} AND STATUS = 'ENABLED'"

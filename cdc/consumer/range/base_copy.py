@@ -61,12 +61,17 @@ class Attachment:
         """
         if self._wanted is None:
             return []
-        check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
-        self._check_follower(session, self._wanted)
+        self.check(session)
         event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
         session.run([COPIES.create(session.schema).encode()])
         note = COPIES.insert(session.schema, self._resource, gtid_set=str(self._wanted), now="at")
         return [note.encode()]
+
+    def check(self, session: Session) -> None:
+        """Checks the same as ``begin``, and changes nothing. Raises the errors of ``begin``."""
+        if self._wanted is not None:
+            check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
+            self._check_follower(session, self._wanted)
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """Returns the base copy with which the follower began; ``now`` is true if the checkpoint was just created.

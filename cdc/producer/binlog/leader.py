@@ -13,7 +13,7 @@ from cdc.config.filters import Filters
 from cdc.errors import Disconnected, UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
-from cdc.service.mysql_connection import TLS_FAILED, connected
+from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED, connected
 
 __all__ = [
     "Leader",
@@ -426,6 +426,6 @@ def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected
             f"the leader has no such TLS: {text}",
             code="CDC-LEADER-REFUSES",
             where=name,
-            hint="correct the server's TLS, or check database.tls",
+            hint=MEND_TLS,
         )
     return UserError(f"the leader refuses a statement ({code}): {text}", code="CDC-LEADER-REFUSES", where=name)

@@ -30,7 +30,15 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.service.logs import event
 
-__all__ = ["TopicAdmin", "TopicMaker", "described", "note_risks", "require_counted", "require_kept"]
+__all__ = [
+    "TopicAdmin",
+    "TopicMaker",
+    "described",
+    "known_topics",
+    "note_risks",
+    "require_counted",
+    "require_kept",
+]
 
 _LOG = logging.getLogger("cdc.producer")
 _ENDLESS = "-1"
@@ -151,6 +159,13 @@ class TopicAdmin:
         needed = set(self.names.first)
         require_first_only(self.properties, needed)
         self._require_kept(needed, known)
+
+    def require_allowed(self) -> None:
+        """Has the brokers check whether ``require`` could create what is missing; nothing is created. Raises the errors
+        of ``require``.
+        """
+        known = known_topics(self.properties)
+        self._maker.validate(dict.fromkeys(set(self.names.first) - known.keys(), 1))
 
     def look(self, resource: str) -> Entry | None:
         """Checks the topics as ``require`` and ``require_matching`` do, but creates nothing; returns the newest
@@ -361,9 +376,23 @@ class TopicMaker:
             made |= some.keys() - left
         return made
 
-    def _ask(self, partitions: Mapping[str, int], more: Mapping[str, str], *, passes: frozenset[int]) -> set[str]:
-        """Creates the topics with the additional settings ``more``; returns the topics that were not created, since
-        they exist or the error is in ``passes``.
+    def validate(self, partitions: Mapping[str, int]) -> None:
+        """Has the brokers check whether the topics could be created with these numbers of partitions, without creating
+        them. Raises the errors of ``create``.
+        """
+        left = self._ask(partitions, ANY_TIME, passes=SETTING_REFUSED, validate_only=True)
+        self._ask({name: partitions[name] for name in left}, {}, passes=frozenset(), validate_only=True)
+
+    def _ask(
+        self,
+        partitions: Mapping[str, int],
+        more: Mapping[str, str],
+        *,
+        passes: frozenset[int],
+        validate_only: bool = False,
+    ) -> set[str]:
+        """Creates the topics with the additional settings ``more``, unless ``validate_only`` is true; returns the
+        topics that were not created, since they exist or the error is in ``passes``.
         """
         count, left = self._replicas, set()
         topics = [
@@ -374,7 +403,8 @@ class TopicMaker:
         # Kafka's.
         try:
             with admin_client(self._properties) as admin:
-                answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS) if topics else {}
+                options: dict[str, Any] = {"request_timeout": _ANSWER_SECONDS, "validate_only": validate_only}
+                answers = admin.create_topics(topics, **options) if topics else {}
         except KafkaException as error:
             raise write_error(error, min(partitions), operation="CREATE") from None
         for name, answer in answers.items():

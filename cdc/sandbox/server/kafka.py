@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -14,6 +14,7 @@ from cdc.sandbox.fetch.cache import cached
 from cdc.sandbox.fetch.jars import fetched_jars, java
 from cdc.sandbox.server.ports import free_port, is_free
 from cdc.sandbox.server.process import Process
+from cdc.service.private_files import write_text
 
 __all__ = ["VERSION", "Kafka"]
 
@@ -49,20 +50,36 @@ _SETTINGS = {
 }
 
 
+class Security(Protocol):
+    """The type of ``secured.SecuredBroker``."""
+
+    def settings(self, *, port: int, controller_port: int) -> Mapping[str, str]: ...
+
+    def admin_properties(self) -> dict[str, Any]: ...
+
+
 class Kafka:
     """A broker. Its folder contains its data, settings, log and pid file; ``port`` 0 means any free port.
 
     ``settings`` are broker properties that override the sandbox's own properties; ``jvm`` are additional options for
-    Java.
+    Java. ``security`` determines the listeners, and how this process connects; None for a broker without TLS and
+    logins.
     """
 
     def __init__(
-        self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None, jvm: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        settings: Mapping[str, str] | None = None,
+        jvm: Sequence[str] = (),
+        security: "Security | None" = None,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port
         self.settings = dict(settings or {})
         self._jvm = tuple(jvm)
+        self._security = security
         self.process = Process("kafka", folder=self.folder)
 
     @property
@@ -108,8 +125,9 @@ class Kafka:
             "log.dirs": str(self.folder / "data"),
         }
         file = self.folder / "server.properties"
-        settings = _SETTINGS | addresses | self.settings
-        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        secured = self._security.settings(port=port, controller_port=controller_port) if self._security else {}
+        settings = _SETTINGS | addresses | dict(secured) | self.settings
+        write_text(file, "".join(f"{key}={value}\n" for key, value in settings.items()))
         return file
 
     def _new_data(self, jvm: Sequence[str]) -> None:
@@ -124,7 +142,7 @@ class Kafka:
     def _comes_up(self, port: int) -> bool:
         # A starting broker refuses connections; librdkafka would log this.
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
-        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **self._admin_properties(), **quiet})
         return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
 
     def stop(self) -> None:
@@ -141,7 +159,10 @@ class Kafka:
 
     def admin(self) -> AdminClient:
         """Creates an admin client for topics and settings."""
-        return AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers, **self._admin_properties()})
+
+    def _admin_properties(self) -> dict[str, Any]:
+        return self._security.admin_properties() if self._security else {}
 
 
 def _format(jvm: Sequence[str], folder: Path) -> None:

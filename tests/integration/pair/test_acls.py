@@ -32,7 +32,7 @@ pytestmark = pytest.mark.integration
 
 NAME = "allowed"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-LOGIN |= {"sasl.username": "alice", "sasl.password": "secret"}
+LOGIN |= {"sasl.username": "alice", "sasl.password": "alices-own-secret"}
 Acl = tuple[ResourceType, str, AclOperation]
 
 
@@ -40,7 +40,7 @@ Acl = tuple[ResourceType, str, AclOperation]
 def broker(kafka_broker: KafkaFactory) -> tuple[AdminClient, str]:
     """Who may do all there, and the address at which alice logs in, who may do what ACLs allow."""
     inner, outer, controller = free_port(), free_port(), free_port()
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alices-own-secret";'
     kafka = kafka_broker(
         port=inner,
         settings={
@@ -121,8 +121,24 @@ def test_acls(tmp_path: Path, leader: MySql, follower: MySql, broker: tuple[Admi
     needs("cdc-producer", pair.source, CREATES, WRITES, READS, COMMITS, ASKS)
     pair.on_leader(f"CREATE DATABASE {NAME}", f"CREATE TABLE {NAME}.t (i INT PRIMARY KEY)")
     needs("cdc-producer", pair.source, WRITES, READS, COMMITS, ASKS)
+    assert run("cdc-producer", pair.source, "--check").returncode == 0
     for acl, _ in (CREATES, WRITES, READS, COMMITS, ASKS):
         forbid(admin, acl)
+    allow(admin, READS[0])
+    for program, profile, missing in (
+        (
+            "cdc-producer",
+            pair.source,
+            ("WRITE on the topic; at topic allowed;", "group; at consumer group cdc-producer"),
+        ),
+        (
+            "cdc-consumer",
+            pair.target,
+            ("READ on the consumer group; at consumer group cdc-consumer:allowed:127.0.0.1",),
+        ),
+    ):
+        listed = run(program, profile, "--check")
+        assert (listed.returncode, [each for each in missing if each not in listed.stdout]) == (2, []), listed.stdout
     needs("cdc-consumer", pair.target, READS, APPLIES)
     assert content(leader, NAME) == content(follower, NAME)
     forbid(admin, APPLIES[0])

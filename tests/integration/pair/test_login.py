@@ -114,7 +114,7 @@ def test_a_password_of_any_characters(
 def test_the_last_line_is_json_where_the_log_is(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
     def profile(name: str) -> Path:
         return write_profile(
-            tmp_path, leader, kafka, name=name, log={"format": "json"}, database={"password": "wrong"}
+            tmp_path, leader, kafka, name=name, log={"format": "json"}, database={"password": "a-wrong-password"}
         )  # fmt: skip
 
     path = profile("no-such-topic")

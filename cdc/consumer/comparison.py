@@ -1,0 +1,122 @@
+"""Compares the definitions of the follower's tables with those of the leader's, which both servers are asked for."""
+
+import re
+from collections.abc import Iterator
+
+from cdc.config.profile import Profile
+from cdc.config.renames import Renames
+from cdc.consumer.follower.table_definitions import Definitions, table_definitions
+from cdc.consumer.literals.values import identifier
+from cdc.errors import UserError
+from cdc.model.folding import folded
+from cdc.sql.table_differences import differences
+
+__all__ = ["Comparison"]
+
+_OTHER_DATABASE = re.compile(r"(?<=REFERENCES )`((?:[^`]|``)+)`(?=\.)")
+Table = tuple[str, str]
+
+
+class Comparison:
+    """Compares all tables that both profiles let through. ``profile`` is the consumer's, ``leader`` the producer's;
+    ``folds`` is true if the follower has all names in lower case.
+
+    Raises UserError if the two profiles are not of one stream.
+    """
+
+    def __init__(self, profile: Profile, leader: Profile, renames: Renames, *, folds: bool) -> None:
+        _require_one_stream(profile, leader)
+        self._profile = profile
+        self._leader = leader
+        self._renames = renames
+        self._folds = folds
+        self._compared = 0
+        self._ours = self._theirs = Definitions({}, is_mysql=True)
+
+    def read(self) -> None:
+        """Queries both servers, the leader first: what it changes meanwhile looks like a lag, and not the other way
+        round. Raises UserError.
+        """
+        self._theirs = table_definitions(self._leader.database, wants=self._wanted)
+        own = self._profile.consumer.schema
+        self._ours = table_definitions(
+            self._profile.database,
+            wants=lambda database, table: database != own and self._wanted(self._renames.former(database), table),
+        )
+
+    def errors(self) -> Iterator[UserError]:
+        """Yields an error for each table that only one server has, or that they define differently."""
+        theirs = {self._name(*table): (table, self._text(text)) for table, text in self._theirs.tables.items()}
+        for name in sorted(theirs.keys() | self._ours.tables.keys()):
+            self._compared += 1
+            if name not in theirs:
+                yield _only_here(name, self._profile)
+            elif name not in self._ours.tables:
+                yield _only_there(name, theirs[name][0], self._profile)
+            elif self._theirs.is_mysql and (error := self._different(name, theirs[name][1])):
+                yield error
+
+    def summary(self) -> str:
+        """Returns a sentence about what was compared."""
+        what = "the definitions" if self._theirs.is_mysql else "the names, not the definitions of a MariaDB leader,"
+        return f"{what} of {self._compared} tables were compared with the leader {self._leader.database}"
+
+    def _different(self, name: Table, there: str) -> UserError | None:
+        found = differences(self._ours.tables[name], there, any_engine=self._profile.consumer.engine != "keep")
+        if not found:
+            return None
+        table = ".".join(map(identifier, name))
+        return UserError(
+            f"{'.'.join(name)} is not defined as on the leader: {'; '.join(each.what for each in found)}",
+            code="CDC-CHECK-DEFINITION",
+            where=str(self._profile.database),
+            hint=f"on the follower: ALTER TABLE {table} {', '.join(each.change for each in found if each.change)}",
+        )
+
+    def _wanted(self, database: str, table: str) -> bool:
+        """Whether a table is in the topic and replicated from there; names are the leader's."""
+        names = (folded(database), folded(table)) if self._folds else (database, table)
+        return self._leader.filters.wants_table(database, table) and self._profile.filters.wants_table(*names)
+
+    def _name(self, database: str, table: str) -> Table:
+        """Returns the follower's name for a table of the leader."""
+        names = (folded(database), folded(table)) if self._folds else (database, table)
+        return self._renames.new(names[0]), names[1]
+
+    def _text(self, definition: str) -> str:
+        """Returns the leader's definition with the follower's names of databases."""
+        return _OTHER_DATABASE.sub(lambda found: identifier(self._renames.new(found[1].replace("``", "`"))), definition)
+
+
+def _require_one_stream(profile: Profile, leader: Profile) -> None:
+    for key, ours, theirs in (
+        ("mysql_resource_name", profile.mysql_resource_name, leader.mysql_resource_name),
+        ("kafka.topic", profile.kafka.topic, leader.kafka.topic),
+    ):
+        if ours != theirs:
+            raise UserError(
+                f"the leader's profile is of another stream: {ours!r} here, {theirs!r} there",
+                code="CDC-CHECK-OTHER-STREAM",
+                where=f"option --leader, profile key {key}",
+                hint="give the profile of the cdc-producer that writes this consumer's topic",
+            )
+
+
+def _only_here(name: Table, profile: Profile) -> UserError:
+    return UserError(
+        f"{'.'.join(name)} is not on the leader",
+        code="CDC-CHECK-DEFINITION",
+        where=str(profile.database),
+        hint="drop it on the follower, or leave it out with the filters: a table that the leader creates under that "
+        "name would stop the consumer",
+    )
+
+
+def _only_there(name: Table, table: Table, profile: Profile) -> UserError:
+    return UserError(
+        f"{'.'.join(name)} is missing on the follower",
+        code="CDC-CHECK-DEFINITION",
+        where=str(profile.database),
+        hint="create it on the follower with the leader's SHOW CREATE TABLE, then have its rows copied: cdc-producer "
+        f"PROFILE --copy '{'.'.join(table)}'",
+    )

@@ -1,0 +1,131 @@
+"""What a secured sandbox has beside its servers: TLS and accounts of MySQL, TLS, logins and ACLs of Kafka."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from cdc.sandbox.server.certificates import Certificates
+from cdc.sandbox.server.mysql import MySql, grants
+from cdc.sandbox.server.ports import free_port
+
+__all__ = ["LOGIN", "SECRET", "SecuredBroker", "create_account", "tls_options"]
+
+SECRET, LOGIN = "sandbox-secret", "cdc"
+_PASSWORD_OF_FILES = "choose-a-password"
+_ADMIN = "sandbox-admin"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_ANSWER_SECONDS = 60
+
+
+def tls_options(certificates: Certificates) -> tuple[str, ...]:
+    """Returns the options of a MySQL server that accepts no connection without TLS, other than over its socket."""
+    return (
+        "--require-secure-transport=ON",
+        f"--ssl-ca={certificates.authority}",
+        f"--ssl-cert={certificates.server}",
+        f"--ssl-key={certificates.key}",
+    )
+
+
+def create_account(server: MySql, name: str) -> str:
+    """Runs the statements of the file ``name``, unless its user exists, and returns that user's name. Its password is
+    SECRET.
+    """
+    text = grants(name).read_text(encoding="utf-8").replace(_PASSWORD_OF_FILES, SECRET)
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    statements = [each.strip() for each in "\n".join(lines).split(";\n") if each.strip()]
+    user = next(each for each in statements if each.startswith("CREATE USER")).split("'")[1]
+    with server.root() as connection, connection.cursor() as cursor:
+        if not cursor.execute("SELECT 1 FROM mysql.user WHERE user = %s", [user]):
+            for statement in statements:
+                cursor.execute(statement.removesuffix(";"))
+    return user
+
+
+class SecuredBroker:
+    """The security of a broker: clients log in with SCRAM over TLS, and may do what ACLs allow the user LOGIN.
+
+    The broker itself, and this process, use a second listener with a password that is made for each start.
+    """
+
+    def __init__(self, certificates: Certificates) -> None:
+        self._certificates = certificates
+        self._password = secrets.token_hex(16)
+        self._port = free_port()
+
+    def settings(self, *, port: int, controller_port: int) -> Mapping[str, str]:
+        """Returns the broker's properties."""
+        login = f'{_PLAIN} username="{_ADMIN}" password="{self._password}" user_{_ADMIN}="{self._password}";'
+        return {
+            "listeners": f"SECURED://127.0.0.1:{port},INNER://127.0.0.1:{self._port},"
+            f"CONTROLLER://127.0.0.1:{controller_port}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,INNER:SASL_PLAINTEXT,SECURED:SASL_SSL",
+            "inter.broker.listener.name": "INNER",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+            "listener.name.inner.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.inner.plain.sasl.jaas.config": login,
+            "listener.name.secured.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.secured.scram-sha-512.sasl.jaas.config": _SCRAM,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self._certificates.both),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{_ADMIN};User:ANONYMOUS",
+        }
+
+    def admin_properties(self) -> dict[str, Any]:
+        """Returns librdkafka's properties for a client that may do everything."""
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self._port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": _ADMIN,
+            "sasl.password": self._password,
+        }
+
+    def client_properties(self) -> dict[str, str]:
+        """Returns librdkafka's properties for the programs' profiles, without the address."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": LOGIN,
+            "sasl.password": SECRET,
+            "ssl.ca.location": str(self._certificates.authority),
+        }
+
+    def allow(self, *, topics: str) -> None:
+        """Creates the user LOGIN with the ACLs that docs/deployment.md lists, on topics whose names begin with
+        ``topics``.
+        """
+        admin = AdminClient(self.admin_properties())
+        scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        user = UserScramCredentialUpsertion(LOGIN, scram, SECRET.encode())
+        for answer in admin.alter_user_scram_credentials([user]).values():
+            answer.result(_ANSWER_SECONDS)
+        allowed = [
+            (ResourceType.TOPIC, topics, operation)
+            for operation in (
+                AclOperation.CREATE, AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE_CONFIGS,
+            )
+        ]  # fmt: skip
+        allowed += [(ResourceType.GROUP, "cdc-", AclOperation.READ)]
+        allowed += [(ResourceType.TRANSACTIONAL_ID, "cdc-producer:", AclOperation.WRITE)]
+        bindings = [
+            AclBinding(kind, name, ResourcePatternType.PREFIXED, f"User:{LOGIN}", "*", each, AclPermissionType.ALLOW)
+            for kind, name, each in allowed
+        ]
+        for answer in admin.create_acls(bindings).values():
+            answer.result(_ANSWER_SECONDS)

@@ -1,0 +1,188 @@
+"""Servers as in production: TLS only, logins with SCRAM, ACLs, and users of MySQL with the least privileges."""
+
+import datetime
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toml
+from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+
+from cdc.sandbox.profiles import TOPIC
+from cdc.sandbox.server.certificates import Certificates
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.secured import LOGIN, SECRET
+from cdc.sandbox.servers import Servers
+from tests.harness.leaked_secrets import note_secrets
+from tests.harness.programs import refused, run, run_well, running
+from tests.harness.wait import LIMIT_SECONDS, until
+
+pytestmark = pytest.mark.integration
+
+_OF = {"cdc-producer": "producer", "cdc-consumer": "consumer", "cdc-tail": "producer"}
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    note_secrets({"password": SECRET})
+    made = Servers(tmp_path_factory.mktemp("secured"), secure=True)
+    made.start(say=lambda _: None)
+    execute(made.leader, "CREATE DATABASE flvDb", "CREATE TABLE flvDb.t (id INT PRIMARY KEY)")
+    yield made
+    made.kill()
+
+
+def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def changed(servers: Servers, folder: Path, name: str, **tables: dict[str, Any]) -> Path:
+    """A profile of the sandbox with other keys."""
+    content = toml.loads(getattr(servers.profiles, name).read_text(encoding="utf-8"))
+    for table, keys in ({"producer": {"retry_seconds": 0}, "consumer": {"retry_seconds": 0}} | tables).items():
+        content[table] = content.get(table, {}) | keys
+    path = folder / f"{name}-{len(list(folder.iterdir()))}.toml"
+    path.write_text(toml.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_all_programs_work_there(servers: Servers) -> None:
+    profiles = servers.profiles
+    for server in (servers.leader, servers.follower):
+        assert execute(server, "SELECT @@require_secure_transport") == [(1,)]
+    run_well("cdc-producer", profiles.follower, "--until-current")
+    execute(servers.leader, "INSERT INTO flvDb.t VALUES (1)")
+    run_well("cdc-producer", profiles.producer, "--until-current")
+    run_well("cdc-consumer", profiles.consumer, "--until-current")
+    run_well("cdc-producer", profiles.producer, "--copy", "flvDb.t")
+    run_well("cdc-producer", profiles.producer, "--until-current")
+    run_well("cdc-consumer", profiles.consumer, "--until-current")
+    run_well("cdc-producer", profiles.follower, "--until-current")
+    assert execute(servers.follower, "SELECT * FROM flvDb.t") == [(1,)]
+    for program, *arguments in (
+        ("cdc-producer", profiles.producer, "--check"), ("cdc-producer", profiles.producer, "--copy-status"),
+        ("cdc-consumer", profiles.consumer, "--check", "--leader", profiles.producer),
+        ("cdc-consumer", profiles.consumer, "--status"), ("cdc-tail", profiles.producer),
+        ("cdc-tail", profiles.follower),
+    ):  # fmt: skip
+        done = run(program, *arguments)
+        assert (done.returncode, done.stdout.count("problem ")) == (0, 0), done
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "programs", "named"),
+    [
+        ("database", {"tls": {"ca": "{other}"}}, ("cdc-producer", "cdc-consumer"), "certificate verify failed"),
+        ("database", {"ip_or_host": "localhost"}, ("cdc-producer", "cdc-consumer"), "not valid for 'localhost'"),
+        ("kafka", {"ssl.ca.location": "{other}"}, tuple(_OF), "certificate could not be verified"),
+        ("kafka", {"bootstrap_servers": "localhost"}, tuple(_OF), "ssl.ca.location, not expired, and for this address"),
+        ("kafka", {"sasl.password": "a-wrong-password"}, tuple(_OF), "SASL authentication error"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    servers: Servers, tmp_path: Path, table: str, keys: dict[str, Any], programs: tuple[str, ...], named: str
+) -> None:
+    other = Certificates(servers.folder / "other")
+    other.write()
+    keys = toml.loads(toml.dumps(keys).replace("{other}", str(other.authority)))
+    for program in programs:
+        of_profile = keys
+        if table == "kafka":
+            given = toml.loads(getattr(servers.profiles, _OF[program]).read_text(encoding="utf-8"))["kafka"]
+            of_profile = {"librdkafka": given["librdkafka"] | keys}
+            if host := keys.get("bootstrap_servers"):
+                of_profile = {"bootstrap_servers": given["bootstrap_servers"].replace("127.0.0.1", host)}
+        profile = changed(servers, tmp_path, _OF[program], **{table: of_profile})
+        line = refused(program, profile, *([] if program == "cdc-tail" else ["--until-current"]))
+        assert named in line
+        assert "hint: " in line
+
+
+def test_an_expired_certificate_is_named(servers: Servers, tmp_path: Path) -> None:
+    """A server loads none that has expired, but goes on with one that expires."""
+    soon = Certificates(servers.folder / "soon")
+    soon.write(lifetime=datetime.timedelta(seconds=3))
+    profile = changed(servers, tmp_path, "producer", database={"tls": {"ca": str(soon.authority)}})
+    try:
+        with_certificates(servers.leader, soon)
+        until(
+            lambda: "certificate has expired" in run("cdc-producer", profile, "--until-current").stderr, what="its end"
+        )
+        line = refused("cdc-producer", profile, "--until-current")
+    finally:
+        with_certificates(servers.leader, servers.certificates)
+    assert "certificate has expired" in line
+    assert "not expired" in line
+
+
+def with_certificates(server: MySql, files: Certificates) -> None:
+    paths = {"ssl_ca": files.authority, "ssl_cert": files.server, "ssl_key": files.key}
+    settings = ", ".join(f"{name} = '{path}'" for name, path in paths.items())
+    execute(server, f"SET GLOBAL {settings}", "ALTER INSTANCE RELOAD TLS")
+
+
+def test_rights_that_are_revoked_while_a_program_runs(servers: Servers, tmp_path: Path) -> None:
+    def revoked(
+        program: str, name: str, revoke: Callable[[], object], give_back: Callable[[], object], status: int = 2
+    ) -> str:
+        """The line with which the program ends."""
+        log = tmp_path / f"{len(list(tmp_path.iterdir()))}.log"
+        profile = changed(servers, tmp_path, name)
+        with log.open("w") as stderr, running(program, profile, stderr=stderr) as process:
+            started = "info replicating" if program == "cdc-producer" else "info start "
+            until(lambda: started in log.read_text(), what="its start", seconds=60)
+            try:
+                revoke()
+                until(lambda: process.poll() is not None, what="its end", seconds=60)
+            finally:
+                give_back()
+        said = log.read_text()
+        assert (process.returncode, "Traceback" in said) == (status, False), said
+        (line,) = [line for line in said.splitlines() if line.startswith(f"{program}: ")]
+        return line
+
+    def of_mysql(server: MySql, user: str, privilege: str) -> tuple[Callable[[], object], Callable[[], object]]:
+        def take() -> None:
+            execute(server, "SET sql_log_bin = 0", f"REVOKE {privilege} ON *.* FROM {user}")
+            # A connection keeps its global privileges, so they count when it is lost.
+            for (number,) in execute(server, f"SELECT id FROM information_schema.processlist WHERE user = '{user}'"):
+                execute(server, f"KILL {number}")
+
+        return take, lambda: execute(server, "SET sql_log_bin = 0", f"GRANT {privilege} ON *.* TO {user}")
+
+    run_well("cdc-producer", servers.profiles.producer, "--until-current")
+    line = revoked("cdc-producer", "producer", *of_mysql(servers.leader, "cdc_reader", "REPLICATION SLAVE"))
+    assert "GRANT REPLICATION SLAVE ON *.* TO 'cdc_reader'@'%'" in line
+    take, give = of_mysql(servers.follower, "cdc_applier", "INSERT")
+
+    def take_and_write() -> None:
+        take()
+        execute(servers.leader, "INSERT INTO flvDb.t VALUES (50)")
+        run_well("cdc-producer", servers.profiles.producer, "--until-current")
+
+    line = revoked("cdc-consumer", "consumer", take_and_write, give, 3)
+    assert "INSERT command denied to user 'cdc_applier'" in line
+    assert "fix the account, its grants" in line
+
+    admin = servers.kafka.admin()
+
+    def forbid(operation: AclOperation) -> None:
+        every = AclBindingFilter(
+            ResourceType.TOPIC, TOPIC, ResourcePatternType.PREFIXED, f"User:{LOGIN}", "*", operation,
+            AclPermissionType.ALLOW,
+        )  # fmt: skip
+        admin.delete_acls([every])[every].result(LIMIT_SECONDS)
+        execute(servers.leader, f"INSERT INTO flvDb.t VALUES ({100 + operation.value})")
+
+    def allow() -> None:
+        servers.allow()
+
+    line = revoked("cdc-producer", "producer", lambda: forbid(AclOperation.WRITE), allow)
+    assert re.search("the ACL WRITE on this leader's topics is missing", line)
+    line = revoked("cdc-consumer", "consumer", lambda: forbid(AclOperation.READ), allow)
+    assert "the ACL READ on the topic is missing" in line
