@@ -36,8 +36,10 @@ from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.query_event import LoggedStatement
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
+from cdc.producer.decode.unrepeatable import with_copies
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
 from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
@@ -157,8 +159,13 @@ def make_decoder(
         log=log,
         other_events=profile.kafka.events,
         folds_names=leader.folds_names,
-        rewrite=mariadb_statements.rewritten if is_mariadb else lambda statement: statement,
+        rewrite=mariadb_statements.rewritten if is_mariadb else _rewrite(profile, leader),
     )
+
+
+def _rewrite(profile: Profile, leader: Leader) -> Callable[[LoggedStatement], LoggedStatement]:
+    copies = profile.producer.on_unrepeatable == "copy" and leader.shows_visible
+    return with_copies if copies else lambda statement: statement
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
