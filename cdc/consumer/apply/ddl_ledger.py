@@ -66,6 +66,8 @@ _HINTS = {
     # keys.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
+    1814: "its tablespace was discarded there: on the follower run CREATE TABLE … LIKE it, drop it, give the new one "
+    "its name, and start again",
 }
 _OTHER_NUMBERS = (
     "make the follower's table one of InnoDB without partitions, with the leader's primary key; else run the statement "

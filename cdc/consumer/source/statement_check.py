@@ -136,7 +136,7 @@ def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> 
     if kind != "ddl":
         return f"it is not of a kind that is replicated ({kind})"
     doubt = next((effect.unfaithful for effect in effects if effect.unfaithful), "")
-    # Where the record says that its table is copied again, the rows may differ until then.
+    # The rows may differ until the table is copied again, which the producer has requested with the record.
     if doubt and not (record.copying and doubt in COPIED_AGAIN):
         return f"it is not of a kind that is replicated ({doubt})"
     claimed = {
