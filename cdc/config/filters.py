@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import NamedTuple, Self
 
+from cdc.config.masks import Masks
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
 from cdc.model.folding import folded
+from cdc.model.masking import Mask
 
 __all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name", "swap"]
 
@@ -43,6 +45,9 @@ class Filters:
     passes. The server's own databases never pass, since each server keeps its own. ``shadow_tables`` are patterns for
     names of shadow tables, under which tools build and keep other versions of a table. ``{table}`` stands for the
     table's name. A shadow table passes if its table passes.
+
+    ``mask_columns`` maps globs ``db.table.column`` to the way in which the producer masks these columns, ``mask_key``
+    is the key of hashes; ``masks`` are compiled from both. They are no part of what ``listed`` returns.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -50,6 +55,9 @@ class Filters:
     include_tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     shadow_tables: tuple[str, ...] = ()
+    mask_columns: dict[str, str] = field(default_factory=dict, hash=False)
+    mask_key: str = field(default="", repr=False)
+    masks: Masks = field(init=False, repr=False, compare=False, default=Masks())
     _compiled: dict[str, re.Pattern[str] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
     _tables: dict[str, TableGlobs | None] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -75,13 +83,16 @@ class Filters:
         for key in ("include_tables", "exclude_tables"):
             globs = getattr(self, key)
             self._tables[key] = TableGlobs.of(globs, key=f"filters.{key}", names_database=True) if globs else None
+        object.__setattr__(self, "masks", Masks.of(self.mask_columns, self.mask_key))
         included = self._tables["include_tables"]
         their = map(translate, included.databases) if included else ()
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
 
     def folded(self) -> Self:
         """Returns the filters for a server that stores names in lower case; their globs are in lower case."""
-        return type(self)(**{key: tuple(map(folded, getattr(self, key))) for key in _KEYS})
+        lists = {key: tuple(map(folded, getattr(self, key))) for key in _KEYS}
+        masked = {folded(glob): mode for glob, mode in self.mask_columns.items()}
+        return type(self)(**lists, mask_columns=masked, mask_key=self.mask_key)
 
     def listed(self) -> dict[str, list[str]]:
         """Returns the lists that are not empty, by key. The lists are sorted, so that equal filters have equal
@@ -129,6 +140,20 @@ class Filters:
         if include is not None:
             return any(include.match(database, name) for name in names)
         return exclude is None or not any(exclude.match(database, name) for name in names)
+
+    def mask(self, database: str, table: str, column: str) -> Mask | None:
+        """Returns the mask of a column; None for a column that is not masked. The columns of a shadow table have the
+        masks of its table.
+        """
+        if not self.masks:
+            return None
+        found = (self.masks.mask(database, name, column) for name in (table, *self._shadowed(table)))
+        return next((mask for mask in found if mask is not None), None)
+
+    def masks_of(self, database: str, table: str) -> frozenset[tuple[str, str]]:
+        """Returns the rules by which columns of a table are masked: globs of columns, and how they are masked."""
+        names = (table, *self._shadowed(table)) if self.masks else ()
+        return frozenset(rule for name in names for rule in self.masks.of_table(database, name))
 
     def _shadowed(self, table: str) -> Iterator[str]:
         """Yields the tables that may have this table as their shadow table, according to its name."""

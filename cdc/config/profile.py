@@ -280,6 +280,7 @@ class Producer:
     message_bytes: int = field(default=8_000_000, metadata={"range": (1_000, 100_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     partial_json: str = field(default="refuse", metadata={"choices": ("refuse", "apply")})
+    on_unrepeatable: str = field(default="stop", metadata={"choices": ("stop", "copy")})
     copy_rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
     copy_pause_threads_running: int = field(default=0, metadata={"range": (0, 100_000)})
     copy_ahead_bytes: int = field(default=8_000_000, metadata={"range": (0, 1_000_000_000)})

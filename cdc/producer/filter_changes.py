@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from cdc.config.filters import FilterChange, Filters
 from cdc.errors import PromiseError, UserError
@@ -63,7 +64,9 @@ def change_of(
         return FilterEffect()
     change = "; ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
-    then = Filters(**{key: tuple(globs) for key, globs in before.items()})
+    # Masks are no part of a stream's state: those of the profile hold from the start on.
+    lists: dict[str, Any] = {key: tuple(globs) for key, globs in before.items()}
+    then = Filters(**lists, mask_columns=now.mask_columns, mask_key=now.mask_key)
     if now.narrows(then):
         warn(newly_included="none")
         return FilterEffect()

@@ -43,6 +43,7 @@ class ProducerMetrics:
         self._known_transactions = self._known_filtered = 0
         self._copied = self._known_copied = (0, 0)  # rows, bytes
         self._tables_left = 0
+        self._unrepeatable = self._known_unrepeatable = 0
         self._copying: Callable[[], Copying | None] = lambda: None
         self._commits, self._delays = Histogram(), Histogram()
         self._committed_at = 0.0
@@ -57,7 +58,7 @@ class ProducerMetrics:
         self._source, self._entry, self._copying = source, entry, copying
         self._connections += 1
         self._known_transactions = self._known_filtered = 0
-        self._known_copied = (0, 0)
+        self._known_copied, self._known_unrepeatable = (0, 0), 0
         self._committed_at = time.monotonic()
 
     def committed(
@@ -82,8 +83,12 @@ class ProducerMetrics:
         if through_us is not None:
             self._behind.through_us = through_us
 
-    def copied(self, *, rows: int, size: int, tables_left: int) -> None:
-        """Notes how many rows and bytes this connection has copied, and how many tables are still to be copied."""
+    def copied(self, *, rows: int, size: int, tables_left: int, unrepeatable: int) -> None:
+        """Notes how many rows and bytes this connection has copied, how many tables are still to be copied, and how
+        many statements it has met that followers can't repeat, so that their tables are copied again.
+        """
+        self._unrepeatable += unrepeatable - self._known_unrepeatable
+        self._known_unrepeatable = unrepeatable
         all_rows, all_bytes = self._copied
         known_rows, known_bytes = self._known_copied
         self._copied = all_rows + rows - known_rows, all_bytes + size - known_bytes
@@ -126,6 +131,8 @@ class ProducerMetrics:
         rows, size = self._copied
         yield _count("copied_rows", "Rows of tables that were copied into the stream.", rows)
         yield _count("copied_bytes", "Bytes of their JSON.", size)
+        what = "Statements that followers can't repeat, after which their tables are copied again."
+        yield _count("unrepeatable_statements", what, self._unrepeatable)
         yield _value("tables_to_copy", "Tables that are still to be copied.", self._tables_left)
         if (copying := self._copying()) is None:
             return

@@ -23,7 +23,7 @@ from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
 from cdc.model.server_version import TESTED, is_tested
-from cdc.producer import equal_members, filter_changes
+from cdc.producer import equal_members, filter_changes, mask_checks
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, objects, oldest_table, update_triggers
 from cdc.producer.binlog.source import Dumps
@@ -37,13 +37,16 @@ from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.query_event import LoggedStatement
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
+from cdc.producer.decode.unrepeatable import with_copies
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
 from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
 from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_events import Translator
+from cdc.producer.mask_checks import check_masks
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import is_complete, require_same_names, starting_entry
@@ -154,21 +157,42 @@ def make_decoder(
     count = partial(count_different, settings, name=leader.name)
     applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
     present_types = partial(mariadb_columns.present_types, settings, name=leader.name)
+    require = mariadb_columns.asking(present_types) if is_mariadb else lambda _: None
+    if profile.filters.masks:
+        require = mask_checks.asking(settings, profile.filters, name=leader.name)
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=equal_members.asking(count),
-            require_columns=mariadb_columns.asking(present_types) if is_mariadb else lambda _: None,
+            require_columns=require,
             characters=mariadb_columns.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
+            mask=profile.filters.mask if profile.filters.masks else None,
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         other_events=profile.kafka.events,
         folds_names=leader.folds_names,
-        rewrite=mariadb_statements.rewritten if is_mariadb else lambda statement: statement,
+        rewrite=mariadb_statements.rewritten if is_mariadb else _rewrite(profile, leader),
     )
+
+
+def _rewrite(profile: Profile, leader: Leader) -> Callable[[LoggedStatement], LoggedStatement]:
+    copies = profile.producer.on_unrepeatable == "copy" and leader.shows_visible
+    return with_copies if copies else lambda statement: statement
+
+
+def require_masks(profile: Profile, leader: Leader) -> None:
+    """Raises UserError if columns of the leader's tables can't be masked as in the profile."""
+    if profile.filters.masks and leader.session is not None:
+        raise UserError(
+            "columns of a MariaDB leader can't be masked",
+            code="CDC-MASK-UNFIT",
+            where="profile key filters.mask_columns",
+            hint="leave the tables out with filters.exclude_tables, and mask_columns with them",
+        )
+    check_masks(profile.database.settings(), profile.filters, name=leader.name)
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
@@ -223,7 +247,11 @@ def make_copier(
             replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
             load=LeaderLoad(limits.copy_pause_threads_running, log=log),
         )
-        return Reader(leader_settings, name=leader.name, throttles=throttles, read_structure=structures.read)
+        filters = profile.filters
+        return Reader(
+            leader_settings, name=leader.name, throttles=throttles, read_structure=structures.read,
+            mask=filters.mask if filters.masks else None,
+        )  # fmt: skip
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
@@ -341,6 +369,9 @@ class _Producer:
             # Another producer may have committed entries until it was fenced just now: the leader's state must be newer
             # than these entries, so it is queried again.
             leader = self.leader()
+        require_masks(self.profile, leader)
+        if masked := self.profile.filters.mask_columns:
+            self.log("columns are masked", columns=", ".join(masked))
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)
         self.retry.connected()

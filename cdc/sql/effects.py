@@ -17,7 +17,9 @@ from cdc.sql.tokens import Token
 
 __all__ = [
     "ANY_DATABASE",
+    "COPIED_AGAIN",
     "ELSEWHERE",
+    "IMPORTED",
     "ITS_ROWS",
     "LEADER_ONLY",
     "TEMPORARY",
@@ -67,12 +69,20 @@ arrive as rows.
 """
 ANY_DATABASE = Effect("SkipDatabase", "*")  # the effect of an event about which nothing is known
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
-_NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
+IMPORTED = "the rows of a tablespace that comes or goes are in no binlog"
+_PARTITIONS = "the rows of a tablespace of single partitions that comes or goes are in no binlog"
 _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added AUTO_INCREMENT column may differ"
 _OWN_VALUES = "each server has another answer to a function in it"
+_UNSAFE_VALUES = "each execution has another answer to a function in it"
 _OWN_DIGITS = "how many digits a division gives depends on div_precision_increment, which is in no log"
 ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
+COPIED_AGAIN = frozenset({IMPORTED, _OWN_NUMBERS, _OWN_VALUES, _OWN_DIGITS})
+"""The reasons (``Effect.unfaithful``) why only the rows of the altered table would differ: a follower can execute the
+statement, if the table is copied again after it. After the other reasons, a follower may not execute the statement, or
+it is not known on which table it was executed.
+"""
+
 _HIDDEN = "its event does not show that it was on a table and not on a temporary table of its session with that name"
 _LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a temporary table of its session"
 
@@ -111,15 +121,18 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
             # DISCARD removes all rows, also on a follower. A later IMPORT brings new rows, and is refused.
             others.append(Effect("TruncateTable", *table))
-        elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
-            doubts.append(_NO_ROWS)
+        elif clause.comes("IMPORT", "TABLESPACE"):
+            doubts.append(IMPORTED)
+        elif clause.comes("IMPORT", "PARTITION") or clause.comes("DISCARD", "PARTITION"):
+            doubts.append(_PARTITIONS)
         elif clause.take("ADD"):
             any_order = any_order or (not numbered and numbers_rows(replace(clause)))
-            doubts += [_OWN_VALUES] if _has_unsafe_default(clause.items) else []
+            doubts += [_UNSAFE_VALUES] if _has_unsafe_default(clause.items) else []
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
-    doubt = next(iter(doubts), "")
+    # A reason for which a copy of the table is not enough comes first: a CONNECTION may reach no topic.
+    doubt = min(doubts, key=COPIED_AGAIN.__contains__, default="")
     dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
     yield Effect(
         "AlterTable", *table, unfaithful=doubt, numbered=numbered, any_order=any_order, filled=filled, dropped=dropped
@@ -195,20 +208,22 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
     binlog formats, CREATE TABLE … LIKE a temporary table is logged with the definition of that table.
     """
     if effect.like:
-        return effect._replace(unfaithful=effect.unfaithful or _LIKE_HIDDEN)
+        return _doubted(effect, _LIKE_HIDDEN)
     if not real and effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
-        return effect._replace(unfaithful=effect.unfaithful or _HIDDEN)
+        return _doubted(effect, _HIDDEN)
     return effect
+
+
+def _doubted(effect: Effect, doubt: str) -> Effect:
+    """Sets ``unfaithful`` to a ``doubt`` that no copy of the table removes, unless there is such a doubt already."""
+    return effect if effect.unfaithful and effect.unfaithful not in COPIED_AGAIN else effect._replace(unfaithful=doubt)
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
     """Sets ``unfaithful`` in the effects on tables, because the leader logged the statement with values of its session
     (a user variable, or a seed of RAND()) that the text does not contain.
     """
-    return tuple(
-        effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
-        for effect in effects
-    )
+    return tuple(_doubted(effect, _UNSAFE_VALUES) if effect.action.endswith("Table") else effect for effect in effects)
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
@@ -239,7 +254,9 @@ def way_out(doubt: str) -> str:
             "some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader, and end the "
             "sessions that are open; leave the table out with the filters, or do on the follower by hand what was meant"
         )
-    return "leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+    instead = "leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+    by_copy = 'set producer.on_unrepeatable = "copy", with which followers get its rows by a copy of the table; or '
+    return by_copy + instead if doubt in COPIED_AGAIN else instead
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:

@@ -76,6 +76,8 @@ _HINTS = {
     # keys.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
+    1814: "its tablespace was discarded there: on the follower run CREATE TABLE … LIKE it, drop it, give the new one "
+    "its name, and start again",
 }
 _OTHER_NUMBERS = (
     "make the follower's table one of InnoDB without partitions, with the leader's primary key; else run the statement "
@@ -87,7 +89,8 @@ _OTHER_ZEROS = (
 )
 _ANY_ORDER = (
     "on the follower, add the column without AUTO_INCREMENT, give it the leader's numbers, make it AUTO_INCREMENT, and "
-    "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+    "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT; "
+    'with producer.on_unrepeatable = "copy" the next such statement passes'
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
 _UNCOMMITTED_SECONDS = 1.0  # after this time the executed statements are committed before the next statement
@@ -311,7 +314,7 @@ class DdlLedger:
         the leader.
         """
         effect = numbering(record)
-        if effect is None:
+        if effect is None or (record.copying and effect.any_order):
             return
         reason = other_numbers(self._session, effect, same_engine=not self._statements.changes_engines)
         if reason:

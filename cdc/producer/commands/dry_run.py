@@ -135,6 +135,8 @@ class _Look:
         profile, newest = self._profile, self._newest
         entry, change = None, FilterEffect()
         with self._noting():
+            pipeline.require_masks(profile, leader)
+        with self._noting():
             change = self._filters(leader, newest, accept_filters)
         with self._noting():
             filters = profile.filters.listed()

@@ -59,6 +59,7 @@ class Copier:
         self._queue = RequestQueue()
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
+        self.unrepeatable = 0  # number of statements whose tables are copied again
         self._estimated: int | None = None  # estimated number of rows of the current table
         # The key columns in the newest chunk of the current table; empty if this process has written no chunk of the
         # table.
@@ -147,8 +148,16 @@ class Copier:
         if keys is not None and any(concerns(effect, keys.table) for effect in statement.effects):
             self._take_back()
         self._take_back_creations(statement.effects)
-        if not self.pending.is_changed_by(statement.effects):
-            return
+        if self.pending.is_changed_by(statement.effects):
+            self._change(statement)
+        wanted = [table for table in statement.copies if self._wants_table(*table)]
+        if wanted:
+            self.unrepeatable += 1
+            self._progress_log.unrepeatable(wanted, statement)
+            # The state commits with the statement's record, or before it, so the request is not lost.
+            self.pending = self.pending.also(wanted)
+
+    def _change(self, statement: Statement) -> None:
         # The rows of a requested chunk may have been read before the statement, but their table's definition after it.
         self._take_back()
         # The filters may leave out the table under its new name.

@@ -23,6 +23,7 @@ import pymysql
 
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.model.charset import text_decoder
+from cdc.model.masking import Mask
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
@@ -178,7 +179,8 @@ class CopiedColumn:
     decimal point or of the fraction of a second.
 
     ``rounded`` is true for a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if records
-    contain their numbers instead. ``sql_type`` is the type name used in records.
+    contain their numbers instead. ``sql_type`` is the type name used in records. ``mask`` is set for a
+    column whose values reach no record.
     """
 
     name: str
@@ -194,6 +196,7 @@ class CopiedColumn:
     virtual: bool = False
     collation: str | None = None
     sql_type: str = ""
+    mask: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)

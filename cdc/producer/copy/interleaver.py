@@ -40,7 +40,7 @@ class Interleaver:
     ``progress``, ``router`` and ``sink`` show how far the stream is written. The caller updates them when it handles a
     yielded change; this class only reads them. There is one exception: if readers can already see chunks of an earlier
     run, this class counts them itself, in ``sink`` and in the ``next_sequence`` of ``router``. ``count(rows=…, size=…,
-    tables_left=…)`` is called when the state of the copies has changed.
+    tables_left=…, unrepeatable=…)`` is called when the state of the copies has changed.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Interleaver:
                 # Chunks come before the Idle, because an Idle commits everything that is written.
                 yield from self._due()
                 yield change
-            elif self._copies:
+            elif self._copies or (type(change) is Statement and change.copies):
                 yield from self._among_copies(change)
             else:
                 yield change
@@ -108,7 +108,7 @@ class Interleaver:
             yield change
         if type(change) is not OtherEvent:
             self._copier.note(change)
-            yield from self._due()
+            yield from self._due() if self._copies else self._new_state()
 
     def _due(self) -> Iterator[Change]:
         """Yields the chunks and states that are due at this point of the stream."""
@@ -169,7 +169,9 @@ class Interleaver:
         copier = self._copier
         pending, speed = copier.pending, copier.speed
         self._copies = copier.active or self._sink.has_visible
-        self._count(rows=speed.rows, size=speed.size, tables_left=len(pending.tables))
+        self._count(
+            rows=speed.rows, size=speed.size, tables_left=len(pending.tables), unrepeatable=copier.unrepeatable
+        )  # fmt: skip
         if pending is not self._known:
             known, self._known = self._known, pending
             if pending != known:

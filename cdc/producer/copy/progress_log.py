@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cdc.config.table_globs import copy_command
 from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.state import Pending, Table
-from cdc.producer.decode.changes import Chunk, Structure
+from cdc.producer.decode.changes import Chunk, Statement, Structure
 
 __all__ = ["Copying", "ProgressLog", "Speed", "named"]
 
@@ -98,6 +98,14 @@ class ProgressLog:
     def held(self, table: Table | None) -> None:
         """Logs that the stream waits for the copy of a table."""
         self._log("the stream waits for the copy of a table as a whole", table=named(table))
+
+    def unrepeatable(self, tables: Iterable[Table], statement: Statement) -> None:
+        """Logs that the rows after a statement differ on followers, until its ``tables`` are copied again."""
+        for table in tables:
+            self._log(
+                "a follower can't repeat a statement, so its table is copied again", level=logging.WARNING,
+                table=named(table), why=statement.unlike, position=statement.event.position,
+            )  # fmt: skip
 
     def exact(self, table: Table, snapshots: int) -> None:
         """Logs that a snapshot shows the table as it is."""

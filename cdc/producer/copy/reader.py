@@ -17,12 +17,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pymysql
 
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.gtid import GtidSet
+from cdc.model.masking import Mask
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
@@ -35,6 +37,7 @@ from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
 from cdc.producer.flavor.copy_settings import speaks_mariadb
 from cdc.producer.flavor.mariadb_visibility import Visibility
+from cdc.producer.mask_checks import problem
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 
@@ -104,7 +107,8 @@ class Reader:
 
     ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that becomes readable once
     there is an answer. ``read_structure`` reads the leader's structure; its argument is the effects of the statements
-    since it was last read.
+    since it was last read. ``mask(database, table, column)`` returns how a column is masked; it is None if no column
+    is.
     """
 
     def __init__(
@@ -114,11 +118,13 @@ class Reader:
         name: str,
         throttles: Throttles,
         read_structure: Callable[[Iterable[Effect]], Structure],
+        mask: Callable[[str, str, str], Mask | None] | None = None,
     ) -> None:
         self._settings = settings
         self._name = name
         self._throttles = throttles
         self._read_structure = read_structure
+        self._mask = mask
         self._rows = _FIRST_ROWS
         self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
@@ -219,7 +225,7 @@ class Reader:
             if wanted.keys is not None:
                 return self._read_keys(marks, reader, wanted.keys, visible=visible)
             follows = above(wanted.table, unlogged_cascades(cursor))
-            definition = read_definition(marks, *wanted.table)
+            definition = self._definition(marks, wanted.table)
             if not visible and definition.refusal is None:
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, follows, definition=definition)
             if wanted.after is None:
@@ -234,6 +240,18 @@ class Reader:
             self._throttles.rate.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
+    def _definition(self, marks: Any, table: Table) -> TableDefinition:
+        """Reads the table's definition, with the masks of its columns."""
+        definition = read_definition(marks, *table)
+        if self._mask is None or definition.refusal is not None:
+            return definition
+        mask = partial(self._mask, *table)
+        columns = tuple(replace(column, mask=mask(column.name)) for column in definition.columns)
+        if all(column.mask is None for column in columns):
+            return definition
+        with marks.cursor() as cursor:
+            return replace(definition, columns=columns, refusal=problem(cursor, *table, mask) or None)
+
     def _estimate(self, cursor: Any, table: Table) -> int | None:
         """Returns the estimated number of rows of the table; the leader is queried when the table is first read."""
         if self._estimated[0] != table:
@@ -242,7 +260,7 @@ class Reader:
         return self._estimated[1]
 
     def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys, *, visible: bool) -> Answer:
-        definition, chunk, keys = self._misplaced.refused(read_definition(marks, *wanted.table)), None, wanted.values
+        definition, chunk, keys = self._misplaced.refused(self._definition(marks, wanted.table)), None, wanted.values
         if visible or definition.refusal is not None:
             definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
         with marks.cursor() as cursor:

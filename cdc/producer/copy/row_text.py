@@ -22,9 +22,11 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from cdc.model.charset import text_decoder
+from cdc.model.masking import NULL, Mask
 from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.decode.json_binary import LARGEST_SIGNED, sql_member
 from cdc.producer.decode.row_codegen import KeptTexts, not_ascii
+from cdc.sql.column_types import read_type
 
 __all__ = [
     "CLOCKS",
@@ -85,7 +87,19 @@ def constants() -> dict[str, Any]:
 def column_text(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
     """Generates the code for ``column`` with the variable ``x``; ``name`` is SQL. Adds the functions that the code
     needs to ``constants``."""
-    return _TYPES[column.type](column, name, x, constants)
+    code = _TYPES[column.type](column, name, x, constants)
+    return code if column.mask is None else _masked(code, column, column.mask, x, constants)
+
+
+def _masked(code: ColumnText, column: CopiedColumn, mask: Mask, x: str, constants: dict[str, Any]) -> ColumnText:
+    """Generates the code of a masked column from the ``code`` that would show its values."""
+    if mask.mode == NULL:
+        return ColumnText(("NULL",), "t", (), '"Null"')
+    known = read_type(column.sql_type)
+    size = known.numbers[0] if known.numbers else None
+    constants[f"masked_{x}"] = lambda text: mask.hashed(text.encode(), known.name, size)
+    # As in the row's text, X stands for the variable.
+    return ColumnText(code.selected, code.source, (*code.lines, f"X = masked_{x}(f{code.text!r})"), "{X}")
 
 
 def _integer(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:

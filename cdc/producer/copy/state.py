@@ -80,9 +80,13 @@ class Pending:
         If the table that is copied now is requested, it is copied once more afterwards, since the rows written before
         the request may need repair, too.
         """
+        return replace(self.also(tables), requests=requests, requests_topic=topic)
+
+    def also(self, tables: Iterable[Table]) -> "Pending":
+        """Returns the state in which ``tables`` are to be copied, too; see ``asked``."""
         waiting = self.tables if self.after is None else self.tables[1:]
         new = [table for table in dict.fromkeys(tables) if table not in waiting]
-        return replace(self, again=(*self.again, *new), requests=requests, requests_topic=topic)
+        return replace(self, again=(*self.again, *new))
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
         """Returns the state after a request to stop copying ``tables``; the copies of tables that are copied for the

@@ -295,7 +295,9 @@ class Statement:
 
     ``unreadable`` is the reason why the text can't be sent to followers; it is empty if the text can be sent. If it is
     not empty, bytes of names may be lost, because they could not be decoded (``cdc.sql.text``). ``exact`` contains the
-    statement's bytes in the character set of the context, if ``text`` is not enough to restore them.
+    statement's bytes in the character set of the context, if ``text`` is not enough to restore them. ``copies`` are the
+    tables that must be copied again after the statement, since followers that execute it get other rows, for the reason
+    ``unlike``.
     """
 
     event: RawEvent
@@ -305,6 +307,8 @@ class Statement:
     context: dict[str, Any]
     unreadable: str = ""
     exact: bytes | None = None
+    copies: tuple[Table, ...] = ()
+    unlike: str = ""
 
 
 @dataclass(frozen=True, slots=True)

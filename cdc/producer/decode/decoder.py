@@ -136,7 +136,7 @@ class Decoder:
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
     **fields)`` is called for each statement that is not replicated by design. If ``other_events`` is true, ``decode``
     also yields events that are part of no record. ``folds_names`` is true if the leader has ``lower_case_table_names =
-    1``. ``rewrite`` converts a statement of another kind of leader to a statement for MySQL.
+    1``. ``rewrite`` converts a statement to one that followers execute.
     """
 
     def __init__(
@@ -364,8 +364,9 @@ class Decoder:
             self._xa.keep(event)
         elif effects:
             change = Statement(
-                event, statement.database, text, effects, statement.context, statement.unreadable, statement.exact
-            )
+                event, statement.database, text, effects, statement.context, statement.unreadable, statement.exact,
+                statement.copies, statement.unlike,
+            )  # fmt: skip
             yield from self._in_one(event, change)
         elif kind in ("account", "admin", "temporary"):
             self._log("statement not replicated", kind=kind, statement=statement.shown, position=event.position)

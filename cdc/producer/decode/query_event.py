@@ -35,7 +35,8 @@ class LoggedStatement:
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed`` is the error
     of a statement that the leader executed only in part. ``changed`` are the effects that the statement may have had,
     according to its text and the log. ``exact`` contains the statement's bytes, if ``text`` is not enough to restore
-    them.
+    them. ``in_innodb`` is true if the log shows that the statement was on a table of InnoDB, and not on a temporary
+    table. For ``copies`` and ``unlike`` see ``changes.Statement``.
     """
 
     kind: str
@@ -48,6 +49,9 @@ class LoggedStatement:
     failed: PromiseError | None
     changed: tuple[Effect, ...]
     exact: bytes | None = None
+    in_innodb: bool = False
+    copies: tuple[tuple[str, str], ...] = ()
+    unlike: str = ""
 
 
 def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
@@ -91,8 +95,9 @@ def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bo
         context["engine"] = "InnoDB"
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
     found = LoggedStatement(
-        kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact
-    )
+        kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact,
+        real(effects),
+    )  # fmt: skip
     return _folded(found) if folds_names else found
 
 

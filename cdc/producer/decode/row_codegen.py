@@ -21,7 +21,7 @@ a long text. Code that encodes such a text as latin-1 must check whether the res
 import itertools
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from json.encoder import encode_basestring
 from struct import Struct
@@ -29,15 +29,17 @@ from typing import Any, TypeVar, cast
 
 from cdc.errors import PromiseError
 from cdc.model.charset import member_texts, text_decoder
+from cdc.model.masking import NULL, Mask
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
 from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.json_differences import json_after
-from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
+from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table, column_type
 from cdc.producer.large_rows.large_text import quote_long, require_utf8
 from cdc.producer.large_rows.row_images import BLOB, TEXT, LargeColumn
+from cdc.sql.column_types import read_type
 
 __all__ = [
     "FIRST_ROWS",
@@ -96,10 +98,22 @@ def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode
     The code does not depend on the column's name, so that columns may share it.
     """
     if column.type in _INTEGERS:
-        return _integer(column, x)
-    if column.type in (ENUM, SET):
-        return _members(column, x, constants)
-    return _TYPES[column.type](column, x, constants)
+        code = _integer(column, x)
+    elif column.type in (ENUM, SET):
+        code = _members(column, x, constants)
+    else:
+        code = _TYPES[column.type](column, x, constants)
+    return code if column.mask is None else _masked(code, column, column.mask, x, constants)
+
+
+def _masked(code: ColumnCode, column: Column, mask: Mask, x: str, constants: dict[str, Any]) -> ColumnCode:
+    """Generates the code of a masked column from the ``code`` that would show its values."""
+    if mask.mode == NULL:
+        return ColumnCode(code.packed, code.lines, "%s", "'\"Null\"'")
+    known = read_type(column_type(column))
+    size = known.numbers[0] if known.numbers else None
+    constants[f"masked_{x}"] = lambda text: mask.hashed(text.encode("latin-1"), known.name, size)
+    return ColumnCode(code.packed, code.lines, "%s", f"masked_{x}({code.text!r} % ({code.values},))")
 
 
 _REFUSED = {
@@ -390,6 +404,11 @@ def _partial_update(
     constants["allow"] = allow
     documents = [index for index, column in enumerate(table.columns) if column.type == JSON]
     for bit, index in enumerate(documents):
+        if table.columns[index].mask is not None:
+            # Differences, too, follow their length in 4 bytes.
+            skip = ("p += 4 + int.from_bytes(d[p:p+4], 'little')",)
+            before[index] = after[index] = replace(codes[index], lines=skip)
+            continue
         x, old, read = f"x{index}", f"b{index}", codes[index].lines
         constants[f"name_{x}"] = table.columns[index].name
         before[index] = ColumnCode("", (*read, f"{x} = {old} = json_value({x})"), "%s", f"in_utf8({x})")
@@ -405,7 +424,7 @@ def _partial_update(
         after[index] = ColumnCode("", lines, "%s", f"in_utf8({x})")
     width = (len(documents) + 7) // 8
     return [
-        *(f"  b{index} = None" for index in documents),
+        *(f"  b{index} = None" for index in documents if table.columns[index].mask is None),
         *_image(before, constants, "before"),
         "  options, p = packed_integer(d, p)",
         "  if options > 1:",
@@ -486,6 +505,8 @@ def large_column(column: Column) -> LargeColumn:
     if column.type not in _LONG_TYPES:
         return LargeColumn(read)
     is_blob = column.type == _BLOB_TYPE
+    if column.mask is not None:
+        return LargeColumn(read, column.meta)
     tag = BLOB if is_blob and column.charset == "binary" else TEXT if is_blob and column.charset in UTF8 else ""
     return LargeColumn(read, column.meta, tag, quote_long)
 

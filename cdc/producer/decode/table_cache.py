@@ -13,6 +13,7 @@ from functools import partial
 from struct import error as StructError
 
 from cdc.errors import PromiseError
+from cdc.model.masking import Mask
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import (
@@ -63,8 +64,9 @@ class TableCache:
     with these JSON columns; it raises PromiseError if differences may not be applied. ``equal_members(members, charset,
     collation)`` returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per
     table map of a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated
-    exactly. ``characters`` are the types of columns with a collation. ``filtered`` counts the rows events of tables
-    that do not pass the filters.
+    exactly. ``characters`` are the types of columns with a collation. ``mask(database, table, column)`` returns how a
+    column is masked; it is None if no column is. ``filtered`` counts the rows events of tables that do not pass the
+    filters.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class TableCache:
         equal_members: EqualMembers,
         require_columns: RequireColumns = lambda _: None,
         characters: frozenset[int] = CHARACTERS,
+        mask: Callable[[str, str, str], Mask | None] | None = None,
     ) -> None:
         self._wants_table = wants_table
         self.collations = collations
@@ -83,6 +86,7 @@ class TableCache:
         self._equal_members = equal_members
         self._require_columns = require_columns
         self._characters = characters
+        self._mask = mask
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
         # Maps table ids to shapes, and to None for a table that does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
@@ -105,9 +109,12 @@ class TableCache:
 
     def forget_allowed(self) -> None:
         """Forgets for which tables ``allow_differences`` has succeeded. The decoder calls this for each statement,
-        since the statement may have created a trigger or renamed a table.
+        since the statement may have created a trigger or renamed a table. Where columns are masked, ``require_columns``
+        is called for all tables again, since they may have other keys now.
         """
         self._allowed.clear()
+        if self._mask is not None:
+            self._shapes = ShapeCache(_SHAPES_BYTES)
 
     def map(self, event: RawEvent) -> None:
         """Adds a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
@@ -128,6 +135,9 @@ class TableCache:
             else column
             for column in table.columns
         )
+        if self._mask is not None:
+            mask = partial(self._mask, table.database, table.name)
+            columns = tuple(column._replace(mask=mask(column.name)) for column in columns)
         return replace(table, columns=columns)
 
     def _shape(self, event: RawEvent, description: bytes) -> TableShape:

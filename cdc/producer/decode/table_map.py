@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cdc.config.table_globs import named
 from cdc.errors import PromiseError
 from cdc.model.charset import bytes_of_character, member_texts
+from cdc.model.masking import Mask
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 
@@ -36,6 +37,7 @@ _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the width of a value
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
     ``collation`` is the name of their collation; ``equal_members`` is true if some members are equal in this collation.
+    ``mask`` is set for a column whose values reach no record.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Column(NamedTuple):
     members: tuple[bytes, ...] = ()
     collation: str = "binary"
     equal_members: bool = False
+    mask: Mask | None = None
 
 
 def column_type(column: Column) -> str:

@@ -8,6 +8,7 @@ from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
 from cdc.sql.effects import ANY_DATABASE, Effect, way_out
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
+from cdc.sql.renamed_columns import renamed_columns
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt
 
@@ -38,6 +39,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
             where=str(change.event.position),
             hint=_way_across(change, filters),
         )
+    _require_same_masks(change, filters)
     reason = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
     if reason:
         raise PromiseError(
@@ -47,6 +49,32 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
             hint=way_out(reason),
         )
     return change
+
+
+def _require_same_masks(change: Statement, filters: Filters) -> None:
+    """Raises PromiseError if columns that are masked would not be so, or otherwise, under their new names or in a table
+    that is made like theirs.
+    """
+    if not filters.masks:
+        return
+    for effect in change.effects:
+        names = effect.database, effect.name or ""
+        other = effect.to if effect.action == "RenameTable" else effect.like
+        if other and filters.masks_of(*names) != filters.masks_of(*other):
+            raise _unmasked(change, f"table {'.'.join(names)}", f"table {'.'.join(other)}")
+        if effect.action == "AlterTable":
+            for old, new in renamed_columns(change.text, sql_mode=change.context.get("sql_mode", "")):
+                if filters.mask(*names, old) != filters.mask(*names, new):
+                    raise _unmasked(change, f"column {'.'.join((*names, old))}", f"column {new}")
+
+
+def _unmasked(change: Statement, one: str, other: str) -> PromiseError:
+    return PromiseError(
+        f"{one} and {other} are masked otherwise: {excerpt(change.text)}",
+        code="CDC-MASK-RENAMED",
+        where=str(change.event.position),
+        hint="name both alike in filters.mask_columns, and start again",
+    )
 
 
 def _narrowed(change: Statement, wanted: list[bool]) -> Statement:

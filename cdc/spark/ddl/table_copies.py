@@ -20,7 +20,8 @@ _NAMED = 10  # number of tables that the reason lists
 class TableCopy:
     """The progress of a table's copy.
 
-    ``since`` is the sequence of the record that announces the copy; ``began`` is the sequence of the first chunk, None
+    ``since`` is the sequence of the record that announces the copy: a statement that creates the table, or one that a
+    follower can't repeat; ``began`` is the sequence of the first chunk, None
     if the copy has not begun. ``altered`` is true if an earlier ALTER TABLE may have changed rows, and the columns of
     the key, without a record. ``alters`` is the number of ALTERs after the copy was complete.
     """
@@ -89,7 +90,7 @@ class _Copies:
         elif act.action == "DropTable":
             self._forget(name)
         elif act.action == "AlterTable":
-            self._alter(name)
+            self._alter(name, act)
         elif act.action == BEGINS_COPY:
             self.found[name] = TableCopy(act.sequence, act.sequence, altered=name in self._altered)
         else:
@@ -98,7 +99,8 @@ class _Copies:
     def _know(self, name: Name, act: Act) -> None:
         """Applies a statement that creates or truncates the table, or the end of its copy."""
         copy = self.found.get(name)
-        if act.action == "CreateTable" and act.copying:
+        if act.action in ("CreateTable", "TruncateTable") and act.copying:
+            self._altered.discard(name)
             self.found[name] = TableCopy(act.sequence)
         elif act.action == "TruncateTable":
             self._altered.discard(name)
@@ -120,7 +122,9 @@ class _Copies:
         if altered:
             self._altered.add(new)
 
-    def _alter(self, name: Name) -> None:
+    def _alter(self, name: Name, act: Act) -> None:
         self._altered.add(name)
-        if copy := self.found.get(name):
+        if act.copying:
+            self.found[name] = TableCopy(act.sequence)  # the follower's rows differ until the table is copied again
+        elif copy := self.found.get(name):
             self.found[name] = replace(copy, alters=copy.alters + 1) if copy.complete else replace(copy, began=None)

@@ -15,6 +15,7 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
+from cdc.spark.streams.transactions import COPYING
 from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
@@ -232,11 +233,11 @@ def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
     driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
-    left out.
+    left out. A statement that did run there, and whose table is copied again, is not: its transaction is the server's.
     """
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
-        .where(f"side = '{LEADER}' OR NOT coalesce(copying, false)")
+        .where(f"side = '{LEADER}' OR NOT coalesce(copying, false) OR transaction NOT LIKE '{COPYING}%'")
         .select(
             "side",
             "sequence",

@@ -29,7 +29,7 @@ def _figures(metrics: ProducerMetrics) -> dict[str, float]:
 
 def test_the_table_that_is_copied_is_shown_with_its_estimate() -> None:
     metrics = _metrics(Copying("d.t", 1000, 5000, 100.0, 2_000_000.0))
-    metrics.copied(rows=1500, size=9000, tables_left=3)
+    metrics.copied(rows=1500, size=9000, tables_left=3, unrepeatable=1)
     assert metrics.line(rate=0).startswith("copied 1,000 of about 5,000 rows, 40 s left of d.t  2.0 MB/s  3 tables")
     totals = metrics.totals()
     assert (totals["copying"], totals["rows_estimated"], totals["seconds_left"]) == ("d.t", 5000, 40)
@@ -62,8 +62,9 @@ def test_a_narrow_terminal_shows_how_far_a_table_is() -> None:
 def test_rows_are_counted_across_connections() -> None:
     metrics = _metrics(None)
     for _ in range(2):
-        metrics.copied(rows=10, size=100, tables_left=1)
+        metrics.copied(rows=10, size=100, tables_left=1, unrepeatable=2)
     metrics.connected(None, Entry(0, Position("b.1", 4), "", ""), copying=lambda: None)  # type: ignore[arg-type]
-    metrics.copied(rows=5, size=50, tables_left=0)
+    metrics.copied(rows=5, size=50, tables_left=0, unrepeatable=1)
     figures = _figures(metrics)
     assert (figures["copied_rows_total"], figures["copied_bytes_total"]) == (15, 150)
+    assert figures["unrepeatable_statements_total"] == 3

@@ -18,6 +18,7 @@ def acts(*steps: tuple[str, str] | tuple[str, str, str]) -> list[Act]:
 
 CREATED, BEGUN, ENDED = ("CreateTable+", "db/a"), (BEGINS_COPY, "db/a"), (ENDS_COPY, "db/a")
 ALTERED, EMPTIED = ("AlterTable", "db/a"), ("TruncateTable", "db/a")
+UNLIKE, IMPORTED = ("AlterTable+", "db/a"), ("TruncateTable+", "db/a")
 MOVED = ("RenameTable", "db/a", "db/b")
 
 
@@ -43,6 +44,16 @@ MOVED = ("RenameTable", "db/a", "db/b")
         ([BEGUN, ("DropTable", "db/a"), ("CreateTable", "db/a")], {}),
         ([BEGUN, ("DropDatabase", "db")], {}),
         ([BEGUN, ("DropDatabase", "other")], {A: TableCopy(1, 1)}),
+        # After a statement that a follower can't repeat the rows differ until a copy ends.
+        ([UNLIKE], {A: TableCopy(1)}),
+        ([UNLIKE, MOVED, ("AlterTable", "db/b")], {B: TableCopy(1)}),
+        ([UNLIKE, BEGUN], {A: TableCopy(2, 2, altered=True)}),
+        ([UNLIKE, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True, altered=True)}),
+        ([BEGUN, ENDED, UNLIKE], {A: TableCopy(3)}),
+        ([BEGUN, UNLIKE, ENDED], {A: TableCopy(2)}),
+        ([BEGUN, ENDED, IMPORTED], {A: TableCopy(3)}),
+        ([IMPORTED, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
+        ([UNLIKE, EMPTIED], {A: TableCopy(2, 2, complete=True)}),
         # Of an empty table all is known.
         ([BEGUN, EMPTIED], {A: TableCopy(2, 2, complete=True)}),
         ([ALTERED, EMPTIED, BEGUN, ENDED], {A: TableCopy(3, 3, complete=True)}),

@@ -11,6 +11,7 @@ from cdc.config.filters import FilterChange, Filters
 from cdc.errors import UserError
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.position import Position
+from cdc.producer.binlog.events import RawEvent
 from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.requests import Request
 from cdc.producer.copy.state import Pending, RecordState
@@ -161,13 +162,27 @@ def test_a_chunk_comes_behind_the_transaction_that_ends_at_its_place_and_before_
     copying.read(6, end=120)
     assert stream.take(IDLE, IDLE) == ["t behind 2: 6 4 5, to its end", "Idle", "Idle"]
     speed = copying.copier.speed
-    assert stream.counted == {"rows": speed.rows, "size": speed.size, "tables_left": 0}
+    assert stream.counted == {"rows": speed.rows, "size": speed.size, "tables_left": 0, "unrepeatable": 0}
     assert speed.rows > 0 and speed.size > 0
     assert stream.sequences == [7, 7]  # the router has numbered them; followers must apply up to there
     assert stream.states == [
         CopyState(replace(Pending(again=(T,)), after=(number(2),), written=1, rows=4).to_json(), frozenset({T})),
         CopyState(Pending(written=2).to_json(), frozenset()),
     ]
+
+
+def test_a_statement_that_followers_cannot_repeat_asks_for_its_table_before_its_transaction_ends() -> None:
+    """So the state is committed with the statement's record at the latest."""
+    copying = Copying(Pending())
+    stream = Stream(copying)
+    event = RawEvent(2, b"", "b.1", 50, 99)
+    unlike = replace(statement("ALTER TABLE t ADD n SERIAL"), event=event, copies=(T,), unlike="other numbers")
+    assert stream.take(begin(1), unlike, commit(99)) == ["Begin", "Statement", "t left, now", "Commit"]
+    assert stream.counted["unrepeatable"] == 1
+    assert copying.progress.copy == Pending(again=(T,)).to_json()
+    # Read again after a crash, with the state that was committed: the table is asked for once.
+    assert stream.take(begin(2), unlike, commit(199)) == ["Begin", "Statement", "Commit"]
+    assert copying.progress.copy == Pending(again=(T,)).to_json()
 
 
 def test_no_chunk_comes_within_a_transaction() -> None:
