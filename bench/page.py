@@ -74,6 +74,7 @@ def write(kafka: Kafka, settings: KafkaSettings, *, records: int, tables: int) -
             created.result()
     producer = Producer({
         "bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "linger.ms": 50,
+        "topic.metadata.propagation.max.ms": 600_000,
     })  # fmt: skip
     counts: dict[str, int] = {}
     for sequence in range(records):
