@@ -14,11 +14,6 @@ RUN python3 -m venv /opt/cdc \
  && /opt/cdc/bin/pip uninstall --yes --quiet setuptools pip \
  && python3 -m compileall -q /opt/cdc/lib
 
-FROM build AS build-spark
-RUN python3 -m venv --upgrade-deps /opt/cdc \
- && /opt/cdc/bin/pip install --no-cache-dir --no-compile '.[spark]' \
- && /opt/cdc/bin/pip uninstall --yes --quiet setuptools pip
-
 FROM ${BASE} AS base
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin cdc
 ENV PATH=/opt/cdc/bin:$PATH PYTHONDONTWRITEBYTECODE=1
@@ -30,12 +25,21 @@ USER 10001:10001
 ENV CDC_METRICS_PORT=9464
 HEALTHCHECK --interval=10s --timeout=10s --start-period=60s CMD ["python3", "/usr/local/bin/cdc-health", "/livez"]
 
-# cdc-audit, cdc-seed and cdc-lake. Spark fetches its connector for Kafka at the first start, into the home folder.
+# cdc-audit, cdc-seed and cdc-lake. Spark's connector for Kafka is put among Spark's own jars: a container may have no way
+# to Maven Central. Spark fetches the packages of Delta Lake and Iceberg at the first start of cdc-lake, into the home
+# folder.
 FROM base AS spark
 USER root
 RUN apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless procps \
  && rm -rf /var/lib/apt/lists/*
-COPY --from=build-spark /opt/cdc /opt/cdc
+COPY --from=build /opt/cdc /opt/cdc
+RUN --mount=type=bind,from=build,source=/source,target=/source,rw \
+    --mount=type=bind,source=docker/connector.py,target=/tmp/connector.py \
+    python3 -m venv --upgrade-deps /opt/cdc \
+ && /opt/cdc/bin/pip install --no-cache-dir --no-compile '/source[spark]' \
+ && CDC_CACHE=/tmp/cache /opt/cdc/bin/python /tmp/connector.py && rm -rf /tmp/cache /root/.ivy2* \
+ && /opt/cdc/bin/pip uninstall --yes --quiet setuptools pip \
+ && python3 -m compileall -q /opt/cdc/lib
 USER 10001:10001
 
 # The last stage is the one that is built unless another is asked for.

@@ -31,8 +31,8 @@ __all__ = ["Index", "State"]
 _MOST_BYTES = 1_000_000_000
 # Each entry needs more than this, so offsets whose entries would exceed ``most_bytes`` are not read.
 _LEAST_ENTRY_BYTES = 100
-_BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 20_000, 50_000, 2.0
-_CACHE_KB = 48_000
+_BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 5_000, 20_000, 2.0
+_CACHE_KB = 24_000
 Answer = TypeVar("Answer")
 
 

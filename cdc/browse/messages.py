@@ -1,4 +1,4 @@
-"""Lists the topics of a cluster, and reads messages of any topic as they are, without an effect on the cluster."""
+"""Reads messages of any topic as they are, without an effect on the cluster."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from confluent_kafka import (
 from cdc.errors import UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import question_error
-from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, known_ranges
+from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, time_offsets
 from cdc.model.partition import Partition
 from cdc.model.values import UNSEEN, visible
 
@@ -27,13 +27,11 @@ __all__ = [
     "FETCH",
     "NOTHING",
     "Shown",
-    "TopicSummary",
     "Window",
     "answering",
     "as_hex",
     "as_json",
     "as_text",
-    "topics",
     "window",
 ]
 
@@ -44,25 +42,6 @@ FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
 NOTHING = "∅"
 """The text of a key or value that is null in Kafka."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSummary:
-    """A topic. ``ranges`` maps each partition to its first offset and its end. Partitions whose brokers do not answer
-    are not in ``ranges``, but in ``silent``. ``internal`` is true for Kafka's own topics.
-    """
-
-    name: str
-    ranges: dict[int, tuple[int, int]]
-    internal: bool
-    silent: tuple[int, ...] = ()
-
-    @property
-    def messages(self) -> int:
-        """The number of offsets in use. There may be fewer messages, since the end of a Kafka transaction also uses an
-        offset, and compaction leaves gaps.
-        """
-        return sum(end - begin for begin, end in self.ranges.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +109,6 @@ def answering(properties: Mapping[str, Any], *, where: str) -> Iterator[None]:
         raise question_error(error.args[0], properties, where=where, group=group) from None
 
 
-def topics(properties: Mapping[str, Any]) -> list[TopicSummary]:
-    """Lists all topics that the brokers show, sorted by name. ``properties`` are librdkafka's, with ``group.id``.
-
-    Raises UserError if Kafka does not answer.
-    """
-    with answering(properties, where=str(properties.get("bootstrap.servers", ""))):
-        with admin_client(properties) as admin:
-            known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
-        numbers = {name: sorted(topic.partitions) for name, topic in sorted(known.items())}
-        ranges = known_ranges(properties, [(name, number) for name in numbers for number in numbers[name]])
-    return [
-        TopicSummary(
-            name,
-            {number: ranges[name, number] for number in every if (name, number) in ranges},
-            name.startswith("__"),
-            tuple(number for number in every if (name, number) not in ranges),
-        )
-        for name, every in numbers.items()
-    ]
-
-
 def window(
     properties: Mapping[str, Any],
     topic: str,
@@ -158,12 +116,13 @@ def window(
     *,
     offset: int | None = None,
     until: int | None = None,
+    since_ms: int | None = None,
     count: int = 50,
     committed: bool = True,
     value_bytes: int = 100_000,
 ) -> Window:
-    """Reads at most ``count`` messages: from ``offset`` on, or the last messages before ``until``, or the newest
-    messages.
+    """Reads at most ``count`` messages: from ``offset`` on, or from the first one with a timestamp of at least
+    ``since_ms`` on, or the last messages before ``until``, or the newest messages.
 
     Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
     are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop answering.
@@ -174,6 +133,8 @@ def window(
         begin = begin_offsets(properties, [place])[place]
         end = end_offsets(properties, [place], committed=committed)[place]
         found: list[Shown] = []
+        if offset is None and since_ms is not None:
+            offset = time_offsets(properties, [place], since_ms)[place]
         if offset is not None:
             low = high = max(begin, min(offset, end))
             if low < end:

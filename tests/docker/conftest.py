@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.checks.document_commands import ROOT
-from tests.docker.engine import CONTAINERS, IMAGE, PROJECT, docker, hindrance, left_behind, remove
+from tests.docker.engine import CONTAINERS, IMAGE, PROGRAMS, PROJECT, docker, hindrance, left_behind, remove
 from tests.harness.wait import LIMIT_SECONDS
 
+BASE = os.environ.get("CDC_BASE")
 Shell = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 
@@ -33,6 +34,14 @@ def engine_as_it_was() -> Iterator[None]:
     finally:
         remove(image_before=image)
     assert left_behind() == []
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The image of the programs."""
+    base = ["--build-arg", f"BASE={BASE}"] if BASE else []
+    docker("build", "--network", "host", *base, "--file", "docker/programs.Dockerfile", "--tag", PROGRAMS, ".")
+    return PROGRAMS
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,26 @@ from shutil import which
 from cdc.sandbox.server.ports import is_free
 from tests.checks.document_commands import ALL
 
-__all__ = ["BLOCKS", "CONTAINERS", "IMAGE", "PROGRAMS", "PROJECT", "docker", "hindrance", "left_behind", "remove"]
+__all__ = [
+    "BLOCKS",
+    "CONTAINERS",
+    "IMAGE",
+    "PROGRAMS",
+    "PROJECT",
+    "SYSTEMD",
+    "docker",
+    "hindrance",
+    "left_behind",
+    "remove",
+]
 
 IMAGE = "cdc-mysql"
 PROGRAMS = "cdc-test-programs"  # in the place of the image cdc
+SYSTEMD = "cdc-test-systemd"  # the same with systemd
 LABEL = f"label=org.opencontainers.image.title={IMAGE}"
 PROJECT = "cdc-test"  # the compose file's own name may be that of a user's servers, with their data
 CONTAINERS = ("mysql-leader", "mysql-follower", "cdc-test-one", "cdc-test-two")  # of the documents, and of our own
-PORTS = (3080, 3090, 9092, 9090)  # of the repository's profiles, and Prometheus's
+PORTS = (3080, 3090, 9092, 9090, 9000)  # of the repository's profiles, Prometheus, and the page
 BLOCKS = [block for block in ALL if block.comment == "not run: needs Docker; make test-docker runs it"]
 _PROJECT_LABEL = f"label=com.docker.compose.project={PROJECT}"
 _SECONDS = 600  # only against hangs

@@ -5,7 +5,6 @@ CDC_PROMETHEUS one of Prometheus.
 """
 
 import json
-import os
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,22 +16,14 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.checks.alerts import alerts
-from tests.docker.conftest import Shell
+from tests.docker.conftest import BASE, Shell
 from tests.docker.engine import PROGRAMS, PROJECT, docker
 from tests.harness.outside import get, scrape
 from tests.harness.programs import write_profile
 from tests.harness.wait import until
 
-BASE = os.environ.get("CDC_BASE")
 COMPOSE = f"docker compose -f docker/compose.yml --project-name {PROJECT} --profile full"
 WRITTEN, READ = '-e "INSERT INTO flvDb.kit VALUES (1)"', '-N -e "SELECT COUNT(*) FROM flvDb.kit"'
-
-
-@pytest.fixture(scope="module")
-def image() -> str:
-    base = ["--build-arg", f"BASE={BASE}"] if BASE else []
-    docker("build", "--network", "host", *base, "--file", "docker/programs.Dockerfile", "--tag", PROGRAMS, ".")
-    return PROGRAMS
 
 
 def megabytes(image: str) -> float:
@@ -88,6 +79,13 @@ def firing() -> set[str]:
     return {each["labels"]["alertname"] for each in asked("alerts")["alerts"] if each["state"] == "firing"}
 
 
+def page_text() -> str:
+    """The first page of cdc-web, as somebody with the password sees it."""
+    asking = urllib.request.Request("http://127.0.0.1:9000/", headers={"Authorization": "Bearer cdc"})
+    with urllib.request.urlopen(asking, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
 def test_all_programs_together_and_an_alert(shell: Shell) -> None:
     def sql(server: str, statement: str) -> str:
         done = shell(f"{COMPOSE} exec -T {server} mysql -uroot -proot {statement}")
@@ -107,5 +105,10 @@ def test_all_programs_together_and_an_alert(shell: Shell) -> None:
     assert len(asked("targets")["activeTargets"]) == 4
     until(lambda: len(asked("query?query=cdc_audit_exit_status==0")["result"]) == 1, what="an audit without drift")
     assert firing() == set()
+    page = page_text()
+    assert "Nothing waits" in page and "No drift" in page
+    sql("follower", '-e "INSERT INTO flvDb.kit VALUES (2)"')
+    until(lambda: "CdcDrift" in firing(), what="the next audit finds a row that somebody wrote on the follower")
+    until(lambda: "Foreign writes" in page_text() and "No drift" not in page_text(), what="the page says so, too")
     assert shell(f"{COMPOSE} stop producer").returncode == 0
     until(lambda: "CdcDown" in firing(), what="the alert that the producer has ended")

@@ -19,6 +19,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.ports import free_port
 from cdc.spark.job.class_archive import archive_folder
 from cdc.spark.job.connector import coordinates, known_jars
+from cdc.spark.job.launch import Runtime
 from cdc.spark.job.watch import Verdicts, watch, watched
 from cdc.spark.report.files import ASIDE
 from cdc.spark.report.outcome import Audit, Topic
@@ -180,7 +181,9 @@ def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool
     assert process.stdout is not None
     try:
         list(lines(process.stdout, " drift at sequence 8 (1"))
-        assert known_jars({}, archive_folder(fetched) / "connector.json", coordinates())
+        assert known_jars(
+            {}, archive_folder(fetched) / "connector.json", ",".join(coordinates(Runtime.of(os.environ).home))
+        )
         folders = [tmp_path / name for name in ("report", "state", "spilled")]
         assert list(folders[0].glob("drift.parquet/*.parquet")) and list(folders[1].glob("*/rows/*.parquet"))
         if not stopped:

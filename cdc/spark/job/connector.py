@@ -23,13 +23,16 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
     """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
-    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists).
+    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). Without ``names``
+    Spark has all that it needs.
     """
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
     # ``remember`` reads the names from the session's settings, which would not contain names given with --packages.
-    return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
+    if given:
+        return ["--jars", given]
+    return ["--conf", f"{PACKAGES}={names}"] if names else []
 
 
 def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[Path]:
@@ -74,6 +77,10 @@ def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 
 
-def coordinates() -> str:
-    """Returns the connector's Maven name, with the version of PySpark."""
-    return f"{_ARTIFACT}:{metadata.version('pyspark')}"
+def coordinates(home: Path) -> list[str]:
+    """Returns the connector's Maven name, with the version of PySpark; nothing if the connector is among the jars of
+    Spark, whose folder is ``home``.
+    """
+    if any((home / "jars").glob(f"{_ARTIFACT.partition(':')[2]}-*.jar")):
+        return []
+    return [f"{_ARTIFACT}:{metadata.version('pyspark')}"]

@@ -172,14 +172,15 @@ def launched(
     """
     home = runtime.home
     environment = environment_of(home, environment)
-    names = ",".join([coordinates(), *packages])
+    names = ",".join([*coordinates(home), *packages])
     plain, kept = archivable(environment, home=home), archive_folder(environment) / "connector.json"
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
     java = with_one_collector(java, environment)
     # A first run does not know the jars yet, so its class path differs from the class path of later runs. Later runs
     # could not use its archive, so it writes none.
-    with written(archive, possible=plain and bool(jars) and archived) as writing:
+    knows_all = bool(jars) or not names
+    with written(archive, possible=plain and knows_all and archived) as writing:
         arguments = [*resolving(environment, jars, names), *_settings([*java, *(writing or mapped(archive))], progress)]
         with driver_jvm(arguments, environment) as jvm:
             yield jvm, lambda settings: remember(settings, kept, names, home=home) if plain else None

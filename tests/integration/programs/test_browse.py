@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 import toml
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 import cdc
 from cdc.browse import messages
+from cdc.browse.cluster import cluster_summary, topic_settings, topic_summary
 from cdc.browse.filters import Filter
+from cdc.browse.groups import ReadPlace, group, groups
 from cdc.browse.index import Index
 from cdc.browse.query import Queries
 from cdc.config.profile import Kafka as KafkaSettings
@@ -188,8 +190,9 @@ def test_messages_of_any_topic_are_shown_as_they_are(tmp_path: Path, kafka: Kafk
         end()
     until_readable(admin, name)
     properties = own | {"group.id": name}
-    (summary,) = (each for each in messages.topics(properties) if each.name == name)
-    assert (summary.ranges, summary.messages, summary.internal) == ({0: (0, 0), 1: (0, 12)}, 12, False)
+    summary = topic_summary(properties, name)
+    ranges = {number: (each.begin, each.end) for number, each in summary.partitions.items()}
+    assert (ranges, summary.messages, summary.internal) == ({0: (0, 0), 1: (0, 12)}, 12, False)
     newest = messages.window(properties, name, 1, count=4, value_bytes=3)
     assert [(each.offset, each.value, each.size) for each in newest.messages] == [
         (2, b"0.2", 30), (8, b"2.0", 30), (9, b"2.1", 30), (10, b"2.2", 30),
@@ -200,10 +203,50 @@ def test_messages_of_any_topic_are_shown_as_they_are(tmp_path: Path, kafka: Kafk
     assert ([each.offset for each in older.messages], older.before) == ([0, 1], None)
     newer = messages.window(properties, name, 1, count=2, offset=older.after)
     assert ([each.offset for each in newer.messages], newer.before, newer.after) == ([2, 8], 2, 9)
+    late = messages.window(properties, name, 1, since_ms=4_000_000_000_000)  # markers have the time of their writing
+    assert (late.messages, late.after) == ((), None)
+    assert len(messages.window(properties, name, 1, since_ms=1).messages) == 6
     aborted = messages.window(properties, name, 1, offset=3, count=2, committed=False)
     assert [each.value for each in aborted.messages] == [b"1.0" * 10, b"1.1" * 10]
     with pytest.raises(UserError, match="the topic has no partition 2"):
         messages.window(properties, name, 2)
+
+
+def test_a_cluster_its_topics_and_their_readers_are_described(tmp_path: Path, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    own = {"bootstrap.servers": kafka.bootstrap_servers}
+    admin = kafka.admin()
+    admin.create_topics([NewTopic(name, 2, config={"retention.ms": "-1"})])[name].result(LIMIT_SECONDS)
+    producer = Producer(own)
+    for number in range(5):
+        producer.produce(name, str(number), partition=1)
+    assert producer.flush(LIMIT_SECONDS) == 0
+    properties = own | {"group.id": f"{name}-never"}
+
+    found = cluster_summary(properties, text=name.upper())
+    ((broker,), (topic,)) = found.brokers, found.topics
+    assert (broker.address, broker.is_controller) == (kafka.bootstrap_servers, True)
+    assert broker.leads == found.all_partitions >= 2 and found.all_lacking == 0
+    assert (topic.name, topic.messages, topic.replicas, topic.silent, topic.lacking) == (name, 5, 1, 0, 0)
+    assert (topic.partitions[1].leader, topic.partitions[1].in_sync) == (broker.number, (broker.number,))
+    assert cluster_summary(properties, text=name, begin=1).topics == ()
+    assert topic_settings(properties, name) == {"retention.ms": "-1"}
+    with pytest.raises(UserError, match="no such topic"):
+        topic_summary(properties, f"{name}-absent")
+
+    # One group of members, and one that only wrote an offset down, as those of cdc-consumer.
+    consumer = Consumer(own | {"group.id": f"{name}-joined", "client.id": "a reader"})
+    consumer.subscribe([name])
+    until(lambda: consumer.poll(0.1) is None and consumer.assignment(), what="the group's partitions")
+    offset = ConsumerGroupTopicPartitions(f"{name}-only", [TopicPartition(name, 1, 3, metadata="noted")])
+    admin.alter_consumer_group_offsets([offset])[f"{name}-only"].result(LIMIT_SECONDS)
+    joined, only = groups(properties, text=f"{name}-").groups
+    assert (joined.state, joined.lag, joined.error) == ("stable", None, "")
+    assert [(each.client, each.partitions) for each in joined.members] == [("a reader", 2)]
+    assert (only.state, only.members, only.lag, only.topics) == ("empty", (), 2, (name,))
+    assert only.places == (ReadPlace(name, 1, 3, 5, "noted"),)
+    assert group(properties, only.name) == only and group(properties, f"{name}-never") is None
+    consumer.close()
 
 
 @pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])

@@ -132,7 +132,9 @@ def search_a_row(page: BrowserSession, base: str) -> None:
 def no_page_is_wider_than_a_phone(page: BrowserSession, base: str, topic: str) -> None:
     page.screen(PHONE)
     addresses = ["/", "/streams/1/records", "/streams/1/records/2", "/streams/1/records/3", "/streams/1/transactions/3",
-                 "/topics", f"/clusters/1/topics/{topic}", f"/clusters/1/topics/{topic}?form=hex"]  # fmt: skip
+                 "/topics", f"/clusters/1/topics/{topic}", f"/clusters/1/topics/{topic}?form=hex",
+                 f"/clusters/1/topics/{topic}/partitions", "/clusters/1/groups",
+                 "/clusters/1/group?name=absent"]  # fmt: skip
     for address in addresses:
         page.go(base + address)
         assert text_of(page, "h1"), address

@@ -77,12 +77,13 @@ def test_the_compose_file_builds_the_image_of_the_install_script() -> None:
 
 def test_volumes_are_declared_and_used_and_no_file_is_missing() -> None:
     services = compose()["services"].values()
-    mounted = [volume.partition(":")[0] for service in services for volume in service["volumes"]]
-    files = {name for name in mounted if name.startswith(".")}
+    mounts = [volume for service in services for volume in service["volumes"]]
+    files = {mount.partition(":")[0] for mount in mounts if mount.startswith(".")}
     assert [name for name in sorted(files) if not (DOCKER / name).exists()] == []
-    mounted = [name for name in mounted if name not in files]
-    assert len(set(mounted)) == len(mounted)
-    assert set(mounted) == set(compose()["volumes"])
+    mounts = [mount for mount in mounts if not mount.startswith(".")]
+    written = [mount.partition(":")[0] for mount in mounts if not mount.endswith(":ro")]
+    assert len(set(written)) == len(written)
+    assert {mount.partition(":")[0] for mount in mounts} == set(written) == set(compose()["volumes"])
     named = [name for each in services for key in ("env_file", "configs", "secrets") for name in each.get(key, ())]
     assert [name for name in named if not (DOCKER / name).is_file()] == []
 
@@ -186,7 +187,10 @@ def test_the_page_is_on_the_port_of_the_documents_and_asks_the_programs_where_th
     assert profiles["producer"].pop("listen") == "0.0.0.0:9000"
     assert page["environment"].keys() >= {profiles["producer"].pop("password_env")}
     assert profiles == {name: {"metrics": f"{name}:9464"} for name in profiles}
-    assert page["command"] == ["cdc-web", "/etc/cdc/producer.toml", "/etc/cdc/consumer.toml"]
+    audit = compose()["services"]["audit"]["command"]
+    report = f"/audit/{audit[audit.index('--report') + 1]}"
+    assert {"audit:/home/cdc"} < set(compose()["services"]["audit"]["volumes"]) and "audit:/audit:ro" in page["volumes"]
+    assert page["command"] == ["cdc-web", "/etc/cdc/producer.toml", "/etc/cdc/consumer.toml", "--report", report]
 
 
 def test_each_program_is_scraped_and_reads_a_profile_that_is_there() -> None:
@@ -205,6 +209,7 @@ def test_what_the_image_of_the_programs_copies_is_sent_to_the_builder() -> None:
     text = (DOCKER / "programs.Dockerfile").read_text()
     lines = re.findall(r"^COPY (?!--from)(.+)$", text, re.M)
     sources = {source for line in lines for source in line.split()[:-1]}
+    sources |= set(re.findall(r"--mount=type=bind,source=([^,]+),", text))
     assert [source for source in sources if not (ROOT / source).exists()] == []
     ignored = (DOCKER / "programs.Dockerfile.dockerignore").read_text().splitlines()
     assert {line.removeprefix("!") for line in ignored if line.startswith("!")} == sources

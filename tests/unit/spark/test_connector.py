@@ -2,7 +2,7 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from cdc.spark.job.connector import known_jars, remember, resolving
+from cdc.spark.job.connector import coordinates, known_jars, remember, resolving
 
 ARTIFACT = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
 
@@ -47,3 +47,14 @@ def test_what_spark_resolved_is_remembered_without_what_it_has_itself(tmp_path: 
     for text in ("{", "[]"):
         kept.write_text(text)
         assert known_jars({}, kept, ARTIFACT) == []
+
+
+def test_a_spark_that_has_the_connector_resolves_nothing(tmp_path: Path) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / "spark-sql_2.13-4.0.0.jar").touch()
+    assert coordinates(tmp_path) == [ARTIFACT]
+    (jars / f"spark-sql-kafka-0-10_2.13-{version('pyspark')}.jar").touch()
+    assert coordinates(tmp_path) == []
+    assert known_jars({}, tmp_path / "kept.json", "") == []
+    assert resolving({}, [], "") == []

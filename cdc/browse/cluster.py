@@ -1,0 +1,168 @@
+"""Describes a Kafka cluster: its brokers, its topics with their partitions, and a topic's own settings."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource, ConfigSource  # type: ignore[attr-defined]
+
+from cdc.browse.messages import answering
+from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.partitions import known_ranges
+
+__all__ = [
+    "Broker",
+    "ClusterSummary",
+    "PartitionSummary",
+    "TopicSummary",
+    "cluster_summary",
+    "topic_settings",
+    "topic_summary",
+]
+
+_ANSWER_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker: its id, its address, the number of partitions that it leads, and whether it is the controller."""
+
+    number: int
+    address: str
+    leads: int
+    is_controller: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSummary:
+    """A partition: its first offset and its end, which are None if its leader does not answer; the ids of its leader
+    (-1 for none), of the brokers with its replicas, and of those that are in sync.
+    """
+
+    begin: int | None
+    end: int | None
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+    @property
+    def messages(self) -> int | None:
+        """The number of offsets in use; None if unknown. There may be fewer messages, since the end of a Kafka
+        transaction also uses an offset, and compaction leaves gaps.
+        """
+        return None if self.begin is None or self.end is None else self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """A topic, and its partitions by number."""
+
+    name: str
+    partitions: dict[int, PartitionSummary]
+
+    @property
+    def internal(self) -> bool:
+        """Whether the topic is one of Kafka's own."""
+        return self.name.startswith("__")
+
+    @property
+    def messages(self) -> int:
+        """The number of offsets in use, in the partitions that answer."""
+        return sum(each.messages or 0 for each in self.partitions.values())
+
+    @property
+    def silent(self) -> int:
+        """The number of partitions whose leader does not answer."""
+        return sum(each.messages is None for each in self.partitions.values())
+
+    @property
+    def replicas(self) -> int:
+        """The largest number of replicas of a partition."""
+        return max((len(each.replicas) for each in self.partitions.values()), default=0)
+
+    @property
+    def lacking(self) -> int:
+        """The number of partitions of which a replica is not in sync."""
+        return sum(len(each.in_sync) < len(each.replicas) for each in self.partitions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSummary:
+    """A cluster. ``topics`` are some of the topics that were asked for, of which there are ``found``; the other numbers
+    count all topics of the cluster.
+    """
+
+    brokers: tuple[Broker, ...]
+    topics: tuple[TopicSummary, ...]
+    found: int
+    all_topics: int
+    all_partitions: int
+    all_lacking: int
+
+
+def cluster_summary(
+    properties: Mapping[str, Any], *, text: str = "", begin: int = 0, limit: int = 100
+) -> ClusterSummary:
+    """Describes the cluster, and at most ``limit`` topics whose names contain ``text`` in any case. The topics are
+    sorted by name; the first one has the number ``begin``. ``properties`` are librdkafka's, with ``group.id``.
+
+    Raises UserError if Kafka does not answer.
+    """
+    with answering(properties, where=str(properties.get("bootstrap.servers", ""))):
+        known = _metadata(properties)
+        found = sorted(name for name in known.topics if text.lower() in name.lower())
+        topics = _topics(properties, {name: known.topics[name] for name in found[begin : begin + limit]})
+    partitions = [each for topic in known.topics.values() for each in topic.partitions.values()]
+    leads = Counter(each.leader for each in partitions)
+    brokers = [
+        Broker(each.id, f"{each.host}:{each.port}", leads[each.id], each.id == known.controller_id)
+        for _, each in sorted(known.brokers.items())
+    ]
+    lacking = sum(len(each.isrs) < len(each.replicas) for each in partitions)
+    return ClusterSummary(tuple(brokers), tuple(topics), len(found), len(known.topics), len(partitions), lacking)
+
+
+def topic_summary(properties: Mapping[str, Any], topic: str) -> TopicSummary:
+    """Describes one topic. Raises UserError if there is no such topic, or if Kafka does not answer."""
+    with answering(properties, where=f"topic {topic}"):
+        known = _metadata(properties).topics
+        if topic not in known:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        (summary,) = _topics(properties, {topic: known[topic]})
+    return summary
+
+
+def topic_settings(properties: Mapping[str, Any], topic: str) -> dict[str, str]:
+    """Returns the settings of a topic that are its own, and not the brokers'. Raises UserError if the brokers refuse
+    them or do not answer.
+    """
+    wanted = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    with answering(properties, where=f"settings of topic {topic}"), admin_client(properties) as admin:
+        (answer,) = admin.describe_configs([wanted], request_timeout=_ANSWER_SECONDS).values()
+        entries = answer.result()
+    own = [each for each in entries.values() if each.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value]
+    return {
+        each.name: "…" if each.is_sensitive else str(each.value) for each in sorted(own, key=lambda each: each.name)
+    }
+
+
+def _metadata(properties: Mapping[str, Any]) -> Any:
+    with admin_client(properties) as admin:
+        # The metadata of all topics are requested, since a request for one topic may create this topic.
+        return admin.list_topics(timeout=_ANSWER_SECONDS)
+
+
+def _topics(properties: Mapping[str, Any], known: Mapping[str, Any]) -> list[TopicSummary]:
+    """Requests the offsets of topics of which the metadata are ``known``."""
+    places = [(name, number) for name, topic in known.items() for number in topic.partitions]
+    ranges = known_ranges(properties, places)
+    found = []
+    for name, topic in known.items():
+        partitions = {}
+        for number, each in sorted(topic.partitions.items()):
+            begin, end = ranges.get((name, number), (None, None))
+            partitions[number] = PartitionSummary(begin, end, each.leader, tuple(each.replicas), tuple(each.isrs))
+        found.append(TopicSummary(name, partitions))
+    return found
