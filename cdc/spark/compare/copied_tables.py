@@ -9,7 +9,7 @@ earlier part of the log contains them, with two exceptions:
 
 - The follower began with a base copy (``consumer.start``): its log lacks the rows of the base copy.
 - ALTER TABLE changed rows, or the columns of the key, without a record: the follower's image is older than the ALTER,
-  the leader's image is newer.
+  the leader's image is newer. If the ALTER gave the table its key, the follower's image has no key at all.
 
 These rows are **unknown**: they are counted, but not compared. No row of a table whose copy is incomplete is compared.
 """
@@ -34,7 +34,8 @@ _STATED = (
     "(leader_image IS NOT NULL AND leader_marked.kind = 'chunk' AND leader_marked.sequence = leader_last.sequence)"
 )
 _UNKNOWN = f"""
-    coalesce(keyed AND CASE
+    coalesce(CASE
+        WHEN NOT keyed THEN copied AND leader_last IS NULL AND follower_net != 0 AND follower_era < -alters
         WHEN {_STATED} AND follower_last IS NULL THEN unlogged
         WHEN {_STATED} AND follower_image IS NOT NULL
             THEN leader_image != follower_image AND follower_era < leader_era
