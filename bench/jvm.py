@@ -1,6 +1,7 @@
 """Measures the JVM of a Spark session: its CPU time, its size, and the rows that it spilled to disk."""
 
 from pathlib import Path
+from typing import Any
 
 from measure import process_cpu_seconds
 from pyspark.sql import SparkSession
@@ -33,7 +34,17 @@ class Jvm:
 
     def spilled_megabytes(self) -> float:
         """The size in memory of the rows that one stage spilled, at most; Spark's own count."""
+        return max(each.memoryBytesSpilled() for each in self._stages()) / _MEGABYTE
+
+    def task_seconds(self) -> dict[int, float]:
+        """The CPU seconds of the tasks of each stage, by its number: without the driver, the compiler and the garbage
+        collector. Spark keeps the newest thousand stages.
+        """
+        self._context.listenerBus().waitUntilEmpty()
+        return {each.stageId(): each.executorCpuTime() / 1e9 for each in self._stages()}
+
+    def _stages(self) -> list[Any]:
         # Stages in any state, without their tasks.
         none = self._gateway.new_array(self._gateway.jvm.double, 0)
         stages = self._context.statusStore().stageList(None, False, False, none, None)
-        return max(stages.apply(each).memoryBytesSpilled() for each in range(stages.size())) / _MEGABYTE
+        return [stages.apply(each) for each in range(stages.size())]

@@ -4,8 +4,9 @@
                                    [--works table,schema,tables,changes,all,lake,seed,audit]
 
 A leader with ``--rows`` and ``--updates`` single-row updates of them, in one Spark on local[2] after warm-up rounds of
-all, the best of five rounds in turns. The figure is the CPU time of the JVM, all threads. With ``--copied`` the rows
-come into the topic by a copy of the table, as with an existing leader.
+all, the best of five rounds in turns. The figures are the CPU time of the JVM, all threads, and that of Spark's tasks
+alone, without the driver, which plans and compiles queries, and without the collector. With ``--copied`` the rows come
+into the topic by a copy of the table, as with an existing leader.
 
     read and parsed     the topic's messages, with the parser of the audit; nothing else
     table               the table as of now, all of its columns; with what finds its columns and versions before
@@ -88,15 +89,15 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     }
     floors = {"audit": "both read and parsed"}
     shown = [each for each in works if each in {"read and parsed", *wanted, *map(floors.get, wanted)}]
-    best = dict.fromkeys(shown, (float("inf"), float("inf")))
+    best = dict.fromkeys(shown, (float("inf"),) * 3)
     for number in range(options.warm_up + options.rounds):
         for name in shown:
             found = spent(Jvm(spark), works[name])
             best[name] = min(best[name], found) if number >= options.warm_up else best[name]
-    print(f"{'':20}{'CPU s':>8}{'wall s':>8}{'ratio':>8}")
-    for name, (cpu, wall) in best.items():
-        floor = best[floors.get(name, "read and parsed")][0]
-        print(f"{name:20}{cpu:8.2f}{wall:8.2f}{cpu / floor:8.2f}")
+    print(f"{'':20}{'CPU s':>8}{'wall s':>8}{'ratio':>8}{'tasks s':>9}{'ratio':>8}")
+    for name, (cpu, wall, tasks) in best.items():
+        floor, _, of_tasks = best[floors.get(name, "read and parsed")]
+        print(f"{name:20}{cpu:8.2f}{wall:8.2f}{cpu / floor:8.2f}{tasks:9.2f}{tasks / of_tasks:8.2f}")
     spark.stop()
     kafka.kill()
 
@@ -170,11 +171,12 @@ def computed(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def spent(jvm: Jvm, work: Callable[[], object]) -> tuple[float, float]:
-    """CPU and wall seconds of the work."""
-    cpu, begun = jvm.cpu_seconds(), time.monotonic()
+def spent(jvm: Jvm, work: Callable[[], object]) -> tuple[float, float, float]:
+    """CPU and wall seconds of the work, and CPU seconds of Spark's tasks in it."""
+    before, cpu, begun = jvm.task_seconds(), jvm.cpu_seconds(), time.monotonic()
     work()
-    return jvm.cpu_seconds() - cpu, time.monotonic() - begun
+    used, wall = jvm.cpu_seconds() - cpu, time.monotonic() - begun
+    return used, wall, sum(seconds for stage, seconds in jvm.task_seconds().items() if stage not in before)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,8 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
         of_side[FOLLOWER],
     )
     acts = {LEADER: [*within.acts[LEADER], *within.copy_ends], FOLLOWER: [*within.acts[FOLLOWER]]}
-    if within.copies:
+    leader = streams.new_contents.get(LEADER)
+    if within.copies and leader and leader.keyless:
         acts[FOLLOWER] += replacements(streams.new_records, streams.new_transactions)
     names = {side: within.tables[side] | named_tables(those) for side, those in acts.items()}
     old, new = ({side: [act for act in those if (held is not None and act.sequence < held.next[side]) is is_old]

@@ -16,7 +16,7 @@ from cdc.spark.lag.transit import Commits, commits
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.layers import lines_read
 from cdc.spark.streams.base_copy import BaseCopy, base_copy_of
-from cdc.spark.streams.chunks import copy_ends, lost_chunks
+from cdc.spark.streams.chunks import lost_chunks
 from cdc.spark.streams.consumer_notes import ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
 from cdc.spark.streams.integrity import Earlier, Integrity, integrity
@@ -116,12 +116,12 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         unreached=unreached_starts,
         committed=committed,
         ids=ids[0] if ids else None,
-        acts={side: [act for act in those if not is_skip(act)] for side, those in acts.items()},
+        acts={side: [act for act in those if not (is_skip(act) or act.is_of_copy)] for side, those in acts.items()},
         skipped_events={side: [act for act in those if is_skip(act)] for side, those in acts.items()},
         not_run=notes.not_run,
         sequences=sequences,
         base_copy=base_copy,
-        copy_ends=_behind(copy_ends(records), base_copy, LEADER) if has_chunks else [],
+        copy_ends=[act for act in acts.get(LEADER, []) if act.is_of_copy],
     )
 
 

@@ -13,7 +13,6 @@ from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.ddl.lineage import lineage
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.report.terminal import terminal
-from cdc.spark.streams.chunks import copy_ends
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.told import told
 from tests.generators.copied_tables import Copied, CopiedTables
@@ -72,7 +71,7 @@ def test_what_is_copied_while_it_changes(judged: Judge, spark: SparkSession) -> 
 def folded(spark: SparkSession, leader: Stream) -> dict[str, list[dict[str, str]]]:
     """The rows of each table that the leader's stream adds up to."""
     records = parse(messages(spark, {LEADER: leader})).persist()
-    acts = [*statements(records).result()[LEADER], *copy_ends(records)]
+    acts = statements(records).result()[LEADER]
     rows = fold(changes(records, segments(spark, lineage(survey(records).result()[LEADER].tables, acts)))).collect()
     assert not [row for row in rows if row["breaks"]]
     found: dict[str, list[dict[str, str]]] = {}

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.input import small_data
 from cdc.spark.input.small_data import Query, run_batched
-from tests.generators.streams import Table, tutorial
+from tests.generators.streams import Table, both, checkpoint, query, tutorial
 from tests.spark.conftest import Judge
 
 pytestmark = pytest.mark.spark
@@ -45,6 +45,19 @@ def test_a_tiny_audit_has_four_jobs_and_shuffles_only_to_bring_both_topics_toget
     assert audit.foreign_writes == 0
     assert audit.lag is not None
     assert (audit.lag.transactions, audit.breaks, sum(audit.discontinuities.values())) == (9, [], 0)
+
+
+def test_a_copy_costs_a_tiny_audit_one_job(judged: Judge, stages: Callable[[], list[int]]) -> None:
+    """The job looks for lost chunks. The job that reads statements also finds where copies begin and end."""
+    toy = Table("db/toy", ["id", "name"], ["id"])
+    leader, follower = both([query("CREATE TABLE toy (…)", "db", ("CreateTable", "db/toy"))], [toy.add((1, "a"))])
+    leader.transaction(toy.chunk(None, None, (1, "a"), (2, "b")), gtid="copy:33333333-3333-3333-3333-333333333333:1")
+    # The checkpoint contains the leader's last transaction, which is not the copy's.
+    follower.transaction(toy.add((2, "b")), checkpoint(1, 2, names=f"{leader.uuid}:2"))
+    audit = judged(leader, follower)
+    assert stages() == [2, 1, 1, 1, 1]
+    assert (audit.verdict, audit.reasons, audit.breaks) == ("no drift", [], [])
+    assert [(t.table, t.leader_rows, t.follower_rows) for t in audit.tables] == [("toy", 2, 2)]
 
 
 def test_queries_with_different_results_run_as_one(

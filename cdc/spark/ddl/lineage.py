@@ -68,6 +68,11 @@ class Act:
     text: str = field(default="", compare=False)
     copying: bool = field(default=False, compare=False)
 
+    @property
+    def is_of_copy(self) -> bool:
+        """Whether this is the beginning or the end of a table's copy, not an effect of a statement."""
+        return self.action in (BEGINS_COPY, ENDS_COPY)
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:

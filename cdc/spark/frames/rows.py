@@ -24,7 +24,6 @@ NAMED = "array_join(known, ', ')"
 errors: for each row it would take about 1 µs of CPU."""
 
 _ORDER_BITS = 23  # bits for the number of a row in its record; see streams.row_digests
-_HASH = "xxhash64(known)"
 _STEPS = """
     IF(old IS NOT NULL AND new IS NOT NULL AND old != new,
         array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),
@@ -85,18 +84,22 @@ def last_images(changed: DataFrame) -> DataFrame:
         "after",
         F.explode(F.expr(_STEPS)).alias("step"),
     )
-    kept = kept.select(F.col("step.known").alias("known"), "step.adds", "place", "after")
-    kept = kept.withColumns({"hash": F.expr(_HASH), "image": F.expr("IF(adds, after, NULL)")})
+    kept = kept.select(
+        F.expr("xxhash64(step.known)").alias("hash"),
+        F.col("step.known").alias("known"),
+        F.expr("IF(step.adds, after, NULL)").alias("image"),
+        F.expr("place + int(step.adds)").alias("place"),
+    )
     # The hash comes first, since comparing numbers costs less than comparing arrays.
-    return kept.groupBy("hash", "known").agg(F.max_by("image", F.expr("place + int(adds)")).alias("image"))
+    return kept.groupBy("hash", "known").agg(F.max_by("image", "place").alias("image"))
 
 
 def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
-    """Selects the rows that remain after all changes, with the columns ``image`` and ``known``; ``known`` names the row
-    in errors.
+    """Selects the rows that remain after all changes. The columns ``image`` and ``known`` are among the result's;
+    ``known`` names the row in errors.
     """
     if plan.keyed:
-        return last_images(changed).where("image IS NOT NULL").select("image", "known")
+        return last_images(changed).where("image IS NOT NULL")
     counted = changed.select(F.explode(F.expr(_BOTH)).alias("step")).select("step.*").where("image IS NOT NULL")
     counted = counted.groupBy(F.expr("xxhash64(image)").alias("hash"), "image").agg(F.sum("n").alias("n"))
     lost = "raise_error('a row was deleted that the stream does not have: copy the table again (cdc-producer --copy)')"

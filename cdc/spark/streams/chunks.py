@@ -1,4 +1,4 @@
-"""Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
+"""Finds chunks in the leader's records that do not continue a copy, and the places where a copy replaced all rows.
 
 A chunk contains all rows of a table whose keys are after one key and up to another, as they are at the chunk's place in
 the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not compare
@@ -20,31 +20,18 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, lineage, named_tables
+from cdc.spark.ddl.lineage import BEGINS_COPY, Act, Name, lineage, named_tables
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import beside
+from cdc.spark.streams.contents import LEADERS_CHUNKS
 from cdc.spark.streams.integrity import Break
 
-__all__ = ["copy_ends", "lost_chunks", "replacements"]
+__all__ = ["lost_chunks", "replacements"]
 
 _SHOWN = 100  # maximum number of characters of a key in a text
 _MOST = 10_000
 _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
-
-
-def copy_ends(records: DataFrame) -> list[Act]:
-    """Collects the beginnings and ends of the leader's table copies, unordered."""
-    ends = _chunks(records).where("chunk.after IS NULL OR chunk.upto IS NULL").select(
-        F.expr("chunk.after IS NULL"), F.expr("chunk.upto IS NULL"),
-        *("resource", "database", "table", "sequence", "transaction", "file", "position", "ts_us"),
-    )  # fmt: skip
-    found = []
-    for begins, is_last, resource, database, table, sequence, *place in ends.collect():
-        uri = str(Uri(resource, database, table))
-        marks = [(0, BEGINS_COPY)] * begins + [(1, ENDS_COPY)] * is_last
-        found += [Act(sequence, at, action, uri, None, None, *place) for at, action in marks]
-    return found
 
 
 def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
@@ -53,7 +40,11 @@ def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
 
     ``transactions`` are the transactions of ``records``.
     """
-    begun = _chunks(records).where("key IS NULL AND chunk.after IS NULL").select("database", "table", "sequence")
+    begun = (
+        records.where(LEADERS_CHUNKS)
+        .where("key IS NULL AND chunk.after IS NULL")
+        .select("database", "table", "sequence")
+    )
     rows = [row.asDict() for row in begun.collect()]
     if not rows:
         return []
@@ -79,7 +70,7 @@ def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> 
     along = Window.partitionBy("database", "table").orderBy("sequence")
     before = F.lag("chunk").over(along)
     found = (
-        _chunks(records)
+        records.where(LEADERS_CHUNKS)
         .select("*", F.expr(_KEY.format("after")).alias("from"), before.alias("before"))
         .where("chunk.after IS NOT NULL AND NOT (chunk.after <=> before.upto)")
         .select(
@@ -110,8 +101,3 @@ def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[
         if each.owner:
             found.setdefault((each.database, each.table), []).append((each.first, each.end))
     return found
-
-
-def _chunks(records: DataFrame) -> DataFrame:
-    of_range = "chunk IS NOT NULL AND NOT coalesce(chunk.repair, false)"
-    return records.where(f"valid AND side = '{LEADER}' AND {of_range}")

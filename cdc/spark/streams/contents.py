@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.spark.ddl.lineage import TEXT, Act
+from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, TEXT, Act
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
 from cdc.spark.input.small_data import Query
@@ -18,13 +19,25 @@ from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.spark.streams.transactions import COPYING
 from cdc.sql.maintenance import MAINTAIN
 
-__all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
+__all__ = ["LEADERS_CHUNKS", "Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
 
 # If each sequence from the first to the last occurs once, all hashes cancel out except the hash of the first sequence
 # and the hash of the sequence after the last.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
+LEADERS_CHUNKS = f"valid AND side = '{LEADER}' AND chunk IS NOT NULL AND NOT coalesce(chunk.repair, false)"
+"""The SQL condition of the leader's records that contain a part of a table, in a copy of the whole table."""
+_MARKS_COPY = f"{LEADERS_CHUNKS} AND (chunk.after IS NULL OR chunk.upto IS NULL)"
+_MARK = "IF(chunk.{} IS NULL, named_struct('action', '{}', 'uri', {none}, 'to', {none}, 'like', {none}), NULL)"
+_MARKS = ", ".join(
+    _MARK.format(end, action, none="CAST(NULL AS STRING)")
+    for end, action in (("after", BEGINS_COPY), ("upto", ENDS_COPY))
+)
+_IS_STATEMENT = f"""
+    valid AND query IS NOT NULL AND affects IS NOT NULL
+        AND (side = '{LEADER}' OR NOT coalesce(copying, false) OR transaction NOT LIKE '{COPYING}%')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,11 @@ class Contents:
     def end(self) -> int:
         """The last sequence, -1 in an empty topic."""
         return -1 if self.last is None else self.last
+
+    @property
+    def keyless(self) -> bool:
+        """Whether there are records of tables without a key."""
+        return any(each.key is None for found in self.shapes.values() for each in found)
 
 
 def survey(records: DataFrame) -> Query[Mapping[str, Contents]]:
@@ -229,31 +247,34 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """Collects the effects of each side's statements, unordered; compared with rows they are few, and fit into the
-    driver.
+    """Collects the effects of each side's statements, and the beginnings and ends of the leader's table copies
+    (``streams.chunks``), unordered; compared with rows they are few, and fit into the driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
     left out. A statement that did run there, and whose table is copied again, is not: its transaction is the server's.
     """
     acts = (
-        records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
-        .where(f"side = '{LEADER}' OR NOT coalesce(copying, false) OR transaction NOT LIKE '{COPYING}%'")
+        records.where(f"({_IS_STATEMENT}) OR ({_MARKS_COPY})")
         .select(
-            "side",
-            "sequence",
-            F.posexplode("affects").alias("place", "affect"),
+            *("side", "resource", "database", "table", "sequence"),
+            F.posexplode(F.expr(f"IF(query IS NULL, array({_MARKS}), affects)")).alias("place", "affect"),
             *("transaction", "file", "position", "ts_us"),
-            F.substring("query", 1, TEXT).alias("text"),
-            F.expr("coalesce(copying, false)").alias("copying"),
+            F.expr(f"coalesce(substring(query, 1, {TEXT}), '')").alias("text"),
+            F.expr("query IS NOT NULL AND coalesce(copying, false)").alias("copying"),
         )
-        .where(f"affect.action != '{MAINTAIN}'")  # maintenance changes no definition and no row
-        .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
+        # Maintenance changes no definition and no row; an effect is NULL if a chunk does not begin or end its copy.
+        .where(f"affect.action != '{MAINTAIN}'")
+        .select(
+            *("side", "resource", "database", "table", "sequence", "place", "affect.*"),
+            *("transaction", "file", "position", "ts_us", "text", "copying"),
+        )
     )
     return Query(acts, _acts_by_side)
 
 
 def _acts_by_side(rows: Sequence[Row]) -> Mapping[str, list[Act]]:
     found: dict[str, list[Act]] = {}
-    for side, *fields in rows:
-        found.setdefault(side, []).append(Act(*fields))
+    for side, resource, database, table, sequence, place, action, uri, *fields in rows:
+        of_copy = str(Uri(resource, database, table)) if uri is None else uri
+        found.setdefault(side, []).append(Act(sequence, place, action, of_copy, *fields))
     return found

@@ -87,19 +87,27 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
     """Whether a transaction may occur twice (two transactions have the same hash), and whether a checkpoint contains
     another leader transaction than the transaction that ends at the checkpoint's sequence. Both are False for an
     undamaged stream.
+
+    Where records copy a table, a checkpoint contains an earlier transaction (``_with_moved``).
     """
-    once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
-    position = "named_struct('hash', xxhash64({}, {}), 'times', 0, 'ends', {}, 'claims', {})"
-    ends = position.format("final", "transaction", 1, 0)
-    claims = position.format("upto", "claim", 0, 1)
+    of, none = "named_struct('hash', {}, 'times', {}, 'ended', {}, 'copies', {}, 'claimed', {})", "CAST(NULL AS BIGINT)"
+    once = of.format("xxhash64(side, transaction)", 1, none, "false", none)
+    ends = of.format("xxhash64(final)", 0, "xxhash64(transaction)", f"transaction LIKE '{COPYING}%'", none)
+    claims = of.format("xxhash64(upto)", 0, none, "false", "xxhash64(claim)")
     each = f"""
         CASE WHEN side = '{LEADER}' THEN array({once}, {ends})
             WHEN kind = 'applied' AND claim IS NOT NULL THEN array({once}, {claims}) ELSE array({once}) END
     """
     hashes = transactions.select(F.explode(F.expr(each)).alias("of")).select("of.*")
-    counted = hashes.groupBy("hash").agg(*(F.sum(name).alias(name) for name in ("times", "ends", "claims")))
+    counted = hashes.groupBy("hash").agg(
+        F.sum("times").alias("times"),
+        F.expr("bool_or(copies)").alias("copies"),
+        F.max("ended").alias("ended"),
+        *(F.expr(f"{one}(claimed)").alias(one) for one in ("min", "max")),
+    )
+    unproven = "NOT copies AND max IS NOT NULL AND NOT (min <=> ended AND max <=> ended)"
     found = counted.agg(
-        F.expr("bool_or(times > 1)").alias("repeated"), F.expr("bool_or(claims > 0 AND ends = 0)").alias("unproven")
+        F.expr("bool_or(times > 1)").alias("repeated"), F.expr(f"bool_or({unproven})").alias("unproven")
     )
     return Query(found, lambda rows: (bool(rows[0]["repeated"]), bool(rows[0]["unproven"])))
 
