@@ -48,7 +48,9 @@ def asking(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable
             with connected_cursor(settings, name) as cursor:
                 why = problem(cursor, table.database, table.name, mask_of, logged=columns)
         if why:
-            raise PromiseError(why, code="CDC-MASK-UNFIT", where=f"table {table.database}.{table.name}", hint=_HINT)
+            raise PromiseError(
+                why, code="CDC-MASK-ROWS-UNFIT", where=f"table {table.database}.{table.name}", hint=_HINT
+            )
 
     return require
 
