@@ -92,6 +92,9 @@ def test_all_programs_together_and_an_alert(shell: Shell) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
+    for service in ("producer", "audit"):  # one after the other: that with Spark takes long
+        built = shell(f"CDC_IMAGE={PROGRAMS} {COMPOSE} build {service}")
+        assert built.returncode == 0, built.stdout + built.stderr
     up = shell(f"CDC_IMAGE={PROGRAMS} {COMPOSE} up --build --wait")
     assert up.returncode == 0, up.stdout + up.stderr
     sql("leader", '-e "CREATE DATABASE flvDb; CREATE TABLE flvDb.kit (i INT PRIMARY KEY)"')
