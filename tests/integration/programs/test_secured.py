@@ -74,6 +74,7 @@ def test_all_programs_work_there(servers: Servers) -> None:
         assert (done.returncode, done.stdout.count("problem ")) == (0, 0), done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "keys", "programs", "named"),
     [
@@ -87,6 +88,7 @@ def test_all_programs_work_there(servers: Servers) -> None:
 def test_what_is_wrong_is_named(
     servers: Servers, tmp_path: Path, table: str, keys: dict[str, Any], programs: tuple[str, ...], named: str
 ) -> None:
+    """`make test` has test_each_program_tells_why_the_brokers_do_not_answer, and test_an_expired_certificate_is_named."""
     other = Certificates(servers.folder / "other")
     other.write()
     keys = toml.loads(toml.dumps(keys).replace("{other}", str(other.authority)))
@@ -126,7 +128,10 @@ def with_certificates(server: MySql, files: Certificates) -> None:
     execute(server, f"SET GLOBAL {settings}", "ALTER INSTANCE RELOAD TLS")
 
 
+@pytest.mark.long
 def test_rights_that_are_revoked_while_a_program_runs(servers: Servers, tmp_path: Path) -> None:
+    """`make test` has test_acls, which takes away each right before the programs start."""
+
     def revoked(
         program: str, name: str, revoke: Callable[[], object], give_back: Callable[[], object], status: int = 2
     ) -> str:
