@@ -88,7 +88,7 @@ def test_all_programs_work_there(servers: Servers) -> None:
 def test_what_is_wrong_is_named(
     servers: Servers, tmp_path: Path, table: str, keys: dict[str, Any], programs: tuple[str, ...], named: str
 ) -> None:
-    """`make test` has test_each_program_tells_why_the_brokers_do_not_answer."""
+    """`make test` has test_an_expired_certificate_is_named."""
     other = Certificates(servers.folder / "other")
     other.write()
     keys = toml.loads(toml.dumps(keys).replace("{other}", str(other.authority)))
