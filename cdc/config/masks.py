@@ -1,7 +1,7 @@
 """Finds the masks of columns, which the profile names by globs ``db.table.column``."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from typing import NamedTuple, Self
@@ -23,6 +23,10 @@ class _Rule(NamedTuple):
     column: re.Pattern[str]
     glob: str  # of the column
     mask: Mask
+    key: str  # the glob of database, table and column, as in the profile
+
+    def matches(self, database: str, table: str, column: str) -> bool:
+        return bool(self.database.match(database) and self.table.match(table) and self.column.match(column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,11 @@ class Masks:
 
     def mask(self, database: str, table: str, column: str) -> Mask | None:
         """Returns the mask of a column; None for a column that is not masked."""
-        return next(
-            (
-                rule.mask
-                for rule in self.rules
-                if rule.database.match(database) and rule.table.match(table) and rule.column.match(column)
-            ),
-            None,
-        )
+        return next((rule.mask for rule in self.rules if rule.matches(database, table, column)), None)
+
+    def unused(self, columns: Collection[tuple[str, str, str]]) -> list[str]:
+        """Returns the globs of the rules that match none of the ``columns`` (database, table, column)."""
+        return [rule.key for rule in self.rules if not any(rule.matches(*each) for each in columns)]
 
     def of_table(self, database: str, table: str) -> tuple[tuple[str, str], ...]:
         """Returns the rules for a table: globs of columns, and how they are masked."""
@@ -83,4 +84,4 @@ def _rule(glob: str, mode: object, key: bytes) -> _Rule:
         )
     database, table, column = map(unquoted, found.groups())
     patterns = re.compile(translate(database)), re.compile(translate(table)), re.compile(translate(column), re.I)
-    return _Rule(*patterns, column.lower(), Mask(str(mode), key if mode == HASH else b""))
+    return _Rule(*patterns, column.lower(), Mask(str(mode), key if mode == HASH else b""), glob)

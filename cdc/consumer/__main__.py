@@ -75,6 +75,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--until-current", action="store_true", help="end once everything that is in the topic now is applied"
     )
+    _add_actions(parser)
+    parser.add_argument(
+        "--until",
+        metavar="SEQUENCE|GTID|TIME",
+        help="end after this record, before the transaction with this GTID, or before the first one that the leader "
+        "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
+    )
+    parser.add_argument(
+        "--leader",
+        metavar="PROFILE",
+        type=Path,
+        help="with --check: the producer's profile; both servers' definitions of the tables are compared",
+    )
+    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; using it is an error
+    parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
+    return parser
+
+
+def _add_actions(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of which a command has one at most."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--status", action="store_true", help="show what has been applied, and end; also while a consumer is running"
@@ -93,21 +113,6 @@ def _parser() -> argparse.ArgumentParser:
         help="do without the record of this sequence, where the follower refuses it, or without all that it refuses of "
         "this table until that is copied again (cdc-producer PROFILE --copy); may be given several times",
     )
-    parser.add_argument(
-        "--until",
-        metavar="SEQUENCE|GTID|TIME",
-        help="end after this record, before the transaction with this GTID, or before the first one that the leader "
-        "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
-    )
-    parser.add_argument(
-        "--leader",
-        metavar="PROFILE",
-        type=Path,
-        help="with --check: the producer's profile; both servers' definitions of the tables are compared",
-    )
-    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; using it is an error
-    parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
-    return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:

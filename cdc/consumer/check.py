@@ -4,20 +4,17 @@ It takes no lock, so that a consumer may run, and writes nothing to the follower
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
 from cdc.consumer.comparison import Comparison
-from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session, version_text
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.pipeline import attachment
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
 from cdc.kafka.rights import missing_rights
@@ -75,7 +72,7 @@ class _Check:
         with items.noting():
             self._topics(checkpoint)
         for step in (self._objects, self._audit):
-            with items.noting(), _answering(str(self._profile.database)):
+            with items.noting(), preflight.answering(str(self._profile.database)):
                 step()
         if leader is not None:
             with items.noting():
@@ -88,8 +85,8 @@ class _Check:
         self._items.fine(f"the follower {name} answers: MySQL {version_text(session.version)}")
         for problem in problems:
             self._items.problem(problem)
-        with _answering(name):
-            preflight.tell(session)
+        with preflight.answering(name):
+            preflight.log_notes(session)
             if not session.local_infile:
                 self._items.note(NOT_TAKEN, hint=SWITCH_ON)
 
@@ -145,7 +142,7 @@ class _Check:
                     f"an audit can't read this follower's binlog: {variable} is {value or 'empty'}",
                     hint=f"before the consumer's first start, on the follower: SET PERSIST {variable} = '{wanted}'",
                 )
-        preflight.tell_capture(self._session)
+        preflight.log_missing_capture(self._session)
 
     def _definitions(self, leader: Profile, checkpoint: Checkpoint | None) -> None:
         """Compares the definitions of the tables with the leader's."""
@@ -177,18 +174,3 @@ class _Check:
         rows = self._session.rows(question)
         found = [Uri(self._profile.mysql_resource_name, *map(str, row)) for row in rows]
         return [each for each in found if self._passes(each)]
-
-
-@contextmanager
-def _answering(name: str) -> Iterator[None]:
-    try:
-        yield
-    except Stopped:
-        raise
-    except (Interrupted, Refused) as error:
-        raise UserError(
-            f"the follower cannot be queried: {error}",
-            code="CDC-FOLLOWER-NO-ANSWER",
-            where=f"{name} (profile table database)",
-            hint="start the server, or correct the address, user or password",
-        ) from None

@@ -21,7 +21,7 @@ from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
 from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED
 
-__all__ = ["connect", "load_checkpoint", "problems", "read_checkpoint", "tell", "tell_capture"]
+__all__ = ["answering", "connect", "load_checkpoint", "log_missing_capture", "log_notes", "problems", "read_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _START = "start the server, or fix the address"
@@ -86,8 +86,8 @@ def connect(session: Session, *, name: str) -> None:
         )
     for problem in found:
         raise problem
-    with _answering(name):
-        tell(session)
+    with answering(name):
+        log_notes(session)
 
 
 def problems(session: Session, *, name: str) -> list[UserError]:
@@ -95,12 +95,12 @@ def problems(session: Session, *, name: str) -> list[UserError]:
 
     Raises UserError if our user can't connect, Stopped, and Disconnected if the server does not answer.
     """
-    with _answering(name):
+    with answering(name):
         session.connect()
         return list(_problems(session, name))
 
 
-def tell(session: Session) -> None:
+def log_notes(session: Session) -> None:
     """Logs what may stop the consumer later: definers of objects, missing privileges, an untested version."""
     if session.assigns_gtids:
         _tell_definers(session)
@@ -110,7 +110,7 @@ def tell(session: Session) -> None:
 
 
 @contextmanager
-def _answering(name: str) -> Iterator[None]:
+def answering(name: str) -> Iterator[None]:
     """Translates the errors of queries on the server ``name`` in the ``with`` block."""
     where = f"{name} (profile table database)"
     try:
@@ -161,8 +161,13 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             where=name,
             hint="only a new server can have another value: initialise one with 0, or with 1",
         )
-    held = _privileges(session)
     yield from _unsettable(session, name)
+    yield from _missing_grants(session, name)
+
+
+def _missing_grants(session: Session, name: str) -> Iterable[UserError]:
+    """Yields errors about privileges that the user lacks."""
+    held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
         fix = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
@@ -315,7 +320,7 @@ def load_checkpoint(
             new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
             session.run([*attachment.begin(session), new.insert().encode()])
-            tell_capture(session)
+            log_missing_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
         rewinds.require_none(session, there)
         held = attachment.copied(session, now=not rows)
@@ -361,7 +366,7 @@ def _own_tables(schema: str) -> Iterator[None]:
         ) from None
 
 
-def tell_capture(session: Session) -> None:
+def log_missing_capture(session: Session) -> None:
     """Logs a hint, before the first record is applied, if no client reads the follower's binlog. An audit needs this
     binlog from its beginning. A user without PROCESS does not see other clients.
     """

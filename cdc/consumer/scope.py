@@ -8,7 +8,7 @@ from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 
-__all__ = ["listed", "replicated", "way_across"]
+__all__ = ["listed", "replicated", "require_no_masks", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
@@ -33,6 +33,19 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
         return wanted
 
     return passes
+
+
+def require_no_masks(profile: Profile) -> None:
+    """Raises UserError if the profile masks columns, which only the producer's profile does: their values would be on
+    the follower as they are in the topic.
+    """
+    if profile.filters.mask_columns:
+        raise UserError(
+            "a consumer masks no columns",
+            code="CDC-CONSUMER-MASKS",
+            where="profile key filters.mask_columns",
+            hint="mask them in the producer's profile, so that no value reaches Kafka, and remove the key here",
+        )
 
 
 def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:

@@ -36,7 +36,7 @@ from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
-from cdc.consumer.scope import replicated
+from cdc.consumer.scope import replicated, require_no_masks
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
@@ -96,8 +96,9 @@ class Startup:
         """Connects to the brokers only; the follower is asked by ``session``, which the caller connects. ``opened``
         closes both when the program ends.
 
-        Raises UserError for settings that librdkafka refuses.
+        Raises UserError for settings that the consumer or librdkafka refuses.
         """
+        require_no_masks(profile)
         database, kafka, settings, names = profile.database, profile.kafka, profile.consumer, profile.kafka.topics()
         reader = opened.enter_context(
             KafkaReader(

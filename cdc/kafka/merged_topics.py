@@ -64,6 +64,14 @@ class Merge(Generic[Lane, Item]):
                 self.next_number = number
                 yield from self.ready()
 
+    def lacks(self, end: int, *, from_next: bool) -> bool:
+        """Whether a number below ``end`` or between the waiting items is missing; with ``from_next`` also one between
+        ``next_number`` and the first waiting item.
+        """
+        begin = self.next_number if from_next or not self._waiting else min(self._waiting)
+        top = max(self._waiting, default=self.next_number - 1) + 1
+        return top < end or top - begin > len(self._waiting)
+
     def lanes(self) -> set[Lane]:
         """Returns the lanes with waiting items."""
         return set(+self._lanes)
@@ -184,6 +192,10 @@ class MergedTopics(Generic[AnyPartition, Item]):
     def rest(self) -> Iterator[Item]:
         """Yields all waiting records, in order, and skips all gaps."""
         return self._merge.rest()
+
+    def lacks(self, end: int, *, from_next: bool) -> bool:
+        """See ``Merge.lacks``; the numbers are sequences."""
+        return self._merge.lacks(end, from_next=from_next)
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
         """Whether all offsets below ``ends`` are read in the partitions that are not paused. If so, none of these

@@ -55,19 +55,21 @@ def asking(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable
     return require
 
 
-def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> None:
+def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> list[str]:
     """Raises UserError for the first table of the leader ``name`` that the filters let in and whose columns can't be
-    masked.
+    masked. Returns the globs that match no column of the leader.
     """
     if not filters.masks:
-        return
+        return []
     with connected_cursor(settings, name) as cursor:
         cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS ORDER BY 1, 2")
-        named = {(database, table) for database, table, column in cursor.fetchall()
+        columns = list(cursor.fetchall())
+        named = {(database, table) for database, table, column in columns
                  if filters.mask(database, table, column) and filters.wants_table(database, table)}  # fmt: skip
         for database, table in sorted(named):
             if why := problem(cursor, database, table, partial(filters.mask, database, table)):
                 raise UserError(why, code="CDC-MASK-UNFIT", where=f"table {database}.{table}", hint=_HINT)
+    return filters.masks.unused(columns)
 
 
 def problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Iterable[str] = ()) -> str:

@@ -9,6 +9,7 @@ read. After a lost connection everything is built again, from the newest entry o
 from the keys of the profile that it uses.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -183,16 +184,23 @@ def _rewrite(profile: Profile, leader: Leader) -> Callable[[LoggedStatement], Lo
     return with_copies if copies else lambda statement: statement
 
 
-def require_masks(profile: Profile, leader: Leader) -> None:
-    """Raises UserError if columns of the leader's tables can't be masked as in the profile."""
-    if profile.filters.masks and leader.session is not None:
+def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
+    """Raises UserError if columns of the leader's tables can't be masked as in the profile. Logs what is masked, and
+    the globs that match no column: a name that is misspelt leaves its column as it is.
+    """
+    masks = profile.filters.mask_columns
+    if masks and leader.session is not None:
         raise UserError(
             "columns of a MariaDB leader can't be masked",
             code="CDC-MASK-UNFIT",
             where="profile key filters.mask_columns",
             hint="leave the tables out with filters.exclude_tables, and mask_columns with them",
         )
-    check_masks(profile.database.settings(), profile.filters, name=leader.name)
+    unused = check_masks(profile.database.settings(), profile.filters, name=leader.name)
+    if masks:
+        log("columns are masked", columns=", ".join(masks))
+    if unused:
+        log("no column is masked by these globs", level=logging.WARNING, columns=", ".join(unused))
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
@@ -369,9 +377,7 @@ class _Producer:
             # Another producer may have committed entries until it was fenced just now: the leader's state must be newer
             # than these entries, so it is queried again.
             leader = self.leader()
-        require_masks(self.profile, leader)
-        if masked := self.profile.filters.mask_columns:
-            self.log("columns are masked", columns=", ".join(masked))
+        require_masks(self.profile, leader, log=self.log)
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)
         self.retry.connected()

@@ -245,8 +245,8 @@ class TailedTopics:
         That a record can't be read yet is no proof of a gap: the ends of the partitions were requested one after the
         other, and Kafka commits a transaction in one partition after another.
         """
-        is_complete = not self._merged.waiting_bytes and self._merged.next_sequence >= self._next_sequence
-        if is_complete:
+        # The first of the ``last`` records come from the middle of their topics, so earlier records are missing.
+        if not self._merged.lacks(self._next_sequence, from_next=self._last is None):
             return {}
         partitions = list(self._merged.partitions)
         return self._merged.unread(end_offsets(self._properties, partitions, committed=False))

@@ -19,8 +19,8 @@ TOPIC = "rust-mysql-cdc"
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """What the profiles of a secured sandbox contain besides: the users of the three programs with their password, the
-    file of the authority, and the properties for librdkafka.
+    """The logins in the profiles of a secured sandbox: the MySQL users of the three programs and their password, the
+    file with the authority's certificate, and the properties for librdkafka.
     """
 
     producer: str

@@ -95,7 +95,7 @@ class _Notes(logging.Handler):
         self._items = items
 
     def emit(self, record: logging.LogRecord) -> None:
-        # What was away is a problem in the list, with its reason.
+        # A broker that does not answer is listed as a problem, with the reason.
         if not hasattr(record, "fields") or record.getMessage() == "kafka unreachable":
             return
         fields = dict(record.fields)

@@ -135,7 +135,7 @@ class _Look:
         profile, newest = self._profile, self._newest
         entry, change = None, FilterEffect()
         with self._noting():
-            pipeline.require_masks(profile, leader)
+            pipeline.require_masks(profile, leader, log=self._say_event)
         with self._noting():
             change = self._filters(leader, newest, accept_filters)
         with self._noting():

@@ -179,8 +179,8 @@ class CopiedColumn:
     decimal point or of the fraction of a second.
 
     ``rounded`` is true for a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if records
-    contain their numbers instead. ``sql_type`` is the type name used in records. ``mask`` is set for a
-    column whose values reach no record.
+    contain their numbers instead. ``sql_type`` is the type name used in records. ``mask`` is set for a column whose
+    values reach no record.
     """
 
     name: str

@@ -391,6 +391,24 @@ _ROW = _APPEND.format("'{\"cols\":[' + image + ']}'")
 _UPDATE = _APPEND.format("'{\"before_cols\":[' + before + '],\"after_cols\":[' + after + ']}'")
 
 
+def _document(index: int, bit: int, read: tuple[str, ...]) -> tuple[ColumnCode, ColumnCode]:
+    """Generates the code of a JSON column before and after a partial update; ``bit`` of the bitmap shows whether the
+    image after it contains differences.
+    """
+    x, old = f"x{index}", f"b{index}"
+    before = (*read, f"{x} = {old} = json_value({x})")
+    after = (
+        f"if m & {bit}:",
+        " s = p + 4 + int.from_bytes(d[p:p+4], 'little')",
+        f" {x} = json_after({old}, d[p+4:s], name_{x})",
+        " p = s",
+        "else:",
+        *(f" {line}" for line in read),
+        f" {x} = json_value({x})",
+    )
+    return ColumnCode("", before, "%s", f"in_utf8({x})"), ColumnCode("", after, "%s", f"in_utf8({x})")
+
+
 def _partial_update(
     table: Table, allow: Callable[[], None], codes: list[ColumnCode], constants: dict[str, Any]
 ) -> list[str]:
@@ -409,19 +427,8 @@ def _partial_update(
             skip = ("p += 4 + int.from_bytes(d[p:p+4], 'little')",)
             before[index] = after[index] = replace(codes[index], lines=skip)
             continue
-        x, old, read = f"x{index}", f"b{index}", codes[index].lines
-        constants[f"name_{x}"] = table.columns[index].name
-        before[index] = ColumnCode("", (*read, f"{x} = {old} = json_value({x})"), "%s", f"in_utf8({x})")
-        lines = (
-            f"if m & {1 << bit}:",
-            " s = p + 4 + int.from_bytes(d[p:p+4], 'little')",
-            f" {x} = json_after({old}, d[p+4:s], name_{x})",
-            " p = s",
-            "else:",
-            *(f" {line}" for line in read),
-            f" {x} = json_value({x})",
-        )
-        after[index] = ColumnCode("", lines, "%s", f"in_utf8({x})")
+        constants[f"name_x{index}"] = table.columns[index].name
+        before[index], after[index] = _document(index, 1 << bit, codes[index].lines)
     width = (len(documents) + 7) // 8
     return [
         *(f"  b{index} = None" for index in documents if table.columns[index].mask is None),

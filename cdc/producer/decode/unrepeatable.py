@@ -20,9 +20,8 @@ def with_copies(statement: LoggedStatement) -> LoggedStatement:
     """Returns the statement with the tables to copy after it. It is unchanged if followers get the same rows, or if a
     copy of the table is not enough.
 
-    A table that is none of InnoDB can't be copied. Where a tablespace is
-    discarded or imported, followers empty the table instead: they have no file to import, and a table whose tablespace
-    is discarded takes no rows.
+    Only tables of InnoDB can be copied. Where a tablespace is discarded or imported, followers empty the table instead:
+    they have no file to import, and a table whose tablespace is discarded takes no rows.
     """
     effects = statement.effects
     doubts = {effect.unfaithful for effect in effects if effect.unfaithful}

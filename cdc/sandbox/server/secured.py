@@ -1,4 +1,4 @@
-"""What a secured sandbox has beside its servers: TLS and accounts of MySQL, TLS, logins and ACLs of Kafka."""
+"""Secures the servers of a sandbox: TLS and least-privilege users for MySQL; TLS, logins and ACLs for Kafka."""
 
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 -- Masked columns have a keyed hash or NULL in all images of rows, those of table copies included.
 -- @profile producer filters.include_dbs = ["masked_columns"]
 -- @profile producer filters.mask_key = "a key that nobody knows"
--- @profile producer filters.mask_columns = { "masked_columns.*.email" = "hash", "masked_columns.t.phone" = "null" }
+-- @profile producer filters.mask_columns = { "masked_columns.*.email" = "hash", "masked_columns.t.phone" = "null", "masked_columns.t.fone" = "null" }
 -- @differs masked_columns.t masked_columns.copied
 CREATE DATABASE masked_columns;
 USE masked_columns;
@@ -19,6 +19,7 @@ SELECT COUNT(DISTINCT email) FROM masked_columns.t;
 -- = [1]
 -- A copy gives the same hashes, so it finds nothing that differs.
 -- @run cdc-producer --copy masked_columns.* --until-current
+-- @logged no column is masked by these globs columns=masked_columns.t.fone
 -- @run cdc-consumer
 -- @logged masked_columns/t rows=2 missing=0 different=0 extra=0
 -- @logged masked_columns/copied rows=1 missing=0 different=0 extra=0

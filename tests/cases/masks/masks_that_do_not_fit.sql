@@ -31,3 +31,6 @@ ALTER TABLE t ADD UNIQUE by_mail (email);
 -- @apply
 -- @stops cdc-producer 2 column email can't be masked: it is in the unique key
 DROP TABLE t;
+-- @profile consumer filters.mask_columns = { "masks_unfit.t.email" = "null" }
+-- @run cdc-consumer
+-- @stops cdc-consumer 2 a consumer masks no columns

@@ -20,6 +20,12 @@ def test_the_first_glob_that_matches_counts() -> None:
     assert masks.of_table("shop", "users") == (("email", "hash"), ("e*", "null"))
 
 
+def test_globs_that_match_no_column_are_found() -> None:
+    masks = Masks.of({"shop.users.email": "null", "shop.users.emial": "null", "s*.o*.e*": "null"}, "")
+    assert masks.unused([("shop", "users", "EMail"), ("shop", "orders", "id")]) == ["shop.users.emial", "s*.o*.e*"]
+    assert masks.unused([("shop", "users", "email"), ("shop", "users", "emial"), ("shop", "orders", "e")]) == []
+
+
 def test_shadow_tables_have_the_masks_of_their_table() -> None:
     filters = Filters(mask_columns={"shop.users.email": "null"}, shadow_tables=("_{table}_gho",))
     assert filters.mask("shop", "_users_gho", "email") == Mask("null")

@@ -44,3 +44,15 @@ def test_the_rest_comes_in_order_over_gaps(numbers: set[int]) -> None:
         merge.add("lane", number, -1, size=1)
     assert list(merge.rest()) == sorted(numbers)
     assert merge.next_number == max(numbers, default=-1) + 1
+
+
+def test_a_missing_number_is_noticed_wherever_it_is() -> None:
+    merge: Merge[str, int] = Merge(2)
+    assert not merge.lacks(2, from_next=True)
+    assert merge.lacks(3, from_next=False), "below the end"
+    for number in (4, 5):
+        merge.add("a", number, number, size=1)
+    assert not merge.lacks(6, from_next=False)
+    assert merge.lacks(6, from_next=True), "before the first one"
+    merge.add("b", 7, 7, size=1)
+    assert merge.lacks(6, from_next=False), "between two"
