@@ -65,15 +65,15 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
 
 def test_a_record_whose_transaction_has_not_ended_everywhere_is_waited_for(kafka: Kafka) -> None:
     """A later record of another topic can be read before it."""
-    names = Topics("late", layout=PER_TABLE)
+    names = Topics("waited_for", layout=PER_TABLE)
     properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    topics = [names.of_table("late", table) for table in "ab"]
+    topics = [names.of_table("waited_for", table) for table in "ab"]
     made = kafka.admin()
     for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
         created.result(LIMIT_SECONDS)
     early, late = (
         Producer(properties | {"enable.idempotence": True}),
-        Producer(properties | {"transactional.id": "late"}),
+        Producer(properties | {"transactional.id": "waited_for"}),
     )
     for topic, sequence in ((topics[0], 0), (topics[1], 1), (topics[1], 3)):
         early.produce(topic, record(sequence))
@@ -85,7 +85,7 @@ def test_a_record_whose_transaction_has_not_ended_everywhere_is_waited_for(kafka
     late.produce(topics[0], record(2))
     assert late.flush(LIMIT_SECONDS) == 0
     consumer = Consumer(
-        properties | {"group.id": "late", "enable.partition.eof": True, "isolation.level": "read_committed"}
+        properties | {"group.id": "waited_for", "enable.partition.eof": True, "isolation.level": "read_committed"}
     )
     tailed = TailedTopics(consumer, properties, names, last=None)
     shown = list[int]()
