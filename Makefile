@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants bench clean
+.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants drill bench clean
 
 setup: $(READY)
 
@@ -70,6 +70,10 @@ mutants: $(READY)
 	nice -n 19 $(BIN)/mutmut run --max-children 2 $(ONLY)
 	$(BIN)/python tests/mutants.py
 	$(BIN)/python tests/expression_mutants.py
+
+# Kills programs beside which a standby waits, and prints how long the takeovers take: docs/operations.md.
+drill: $(READY)
+	$(BIN)/python bench/drill.py
 
 bench: $(READY)
 	$(BIN)/python bench/producer.py

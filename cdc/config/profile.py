@@ -281,6 +281,7 @@ class Producer:
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     partial_json: str = field(default="refuse", metadata={"choices": ("refuse", "apply")})
     on_unrepeatable: str = field(default="stop", metadata={"choices": ("stop", "copy")})
+    standby: bool = False
     copy_rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
     copy_pause_threads_running: int = field(default=0, metadata={"range": (0, 100_000)})
     copy_ahead_bytes: int = field(default=8_000_000, metadata={"range": (0, 1_000_000_000)})
@@ -313,6 +314,7 @@ class Consumer:
     schema: str = CHECKPOINT_DATABASE
     engine: str = field(default="keep", metadata={"choices": ("keep", "InnoDB")})
     privileges: str = field(default="server", metadata={"choices": ("server", "schema")})
+    standby: bool = False
     start: str = ""
 
     def __post_init__(self) -> None:

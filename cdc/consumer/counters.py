@@ -100,10 +100,11 @@ class Counters:
     ``sequence`` is the sequence of the last applied record, and ``applied_at`` is the ``time.monotonic()`` of its
     commit; ``offsets`` are the offsets of the next records to apply. ``kafka_away()`` returns true while no broker
     answers. Transactions are held back by ``delay`` (the profile's delay), ``limit`` (the profile's rate) and ``pause``
-    (the operator's signal).
+    (the operator's signal). ``standby`` is true while the program waits until another consumer ends.
     """
 
     started: bool = False
+    standby: bool = False
     sequence: int = -1
     offsets: dict[TopicIdPartition, int] = field(default_factory=dict)
     applied_at: float = 0.0

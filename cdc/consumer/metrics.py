@@ -17,6 +17,7 @@ from cdc.service.retry import Retry
 
 __all__ = ["Activity"]
 
+_STANDBY = "standby: another consumer applies to this follower"
 _ANSWER_SECONDS = 2.0
 _SIGNS = 3  # after this number of intervals without an entry in its commit log, the producer counts as failed
 
@@ -69,6 +70,8 @@ class Activity:
         )
         waiting = bool(self._retry.trouble) or counters.kafka_away()
         yield _value("waiting", "1 while the consumer waits for the follower or Kafka.", waiting)
+        what = "1 while another consumer applies to the follower (consumer.standby)."
+        yield _value("standby", what, counters.standby)
         if counters.started:
             yield _value("sequence", "The sequence of the last record applied.", counters.sequence)
             yield _count("conflicts", "Rows resolved in the leader's favour.", counters.conflicts)
@@ -111,7 +114,9 @@ class Activity:
     def checks(self) -> Iterator[Check]:
         """Checks whether the stream proceeds, whether the follower answers, and whether the topic can be read."""
         counters = self._counters
-        if not counters.started:
+        if counters.standby:
+            yield Check("stream", True, _STANDBY)
+        elif not counters.started:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
         elif self._retry.trouble:
             yield Check("stream", False, self._retry.trouble)
@@ -149,6 +154,8 @@ class Activity:
     def line(self, *, rate: float) -> str:
         """Returns the progress line for a terminal; ``rate`` is in records per second."""
         counters = self._counters
+        if counters.standby:
+            return _STANDBY
         if not counters.started:
             return "connecting"
         behind = self.seconds_behind()
@@ -169,7 +176,7 @@ class Activity:
         """Returns the counters as fields of a log message; empty before the start."""
         counters = self._counters
         if not counters.started:
-            return {}
+            return {"standby": True} if counters.standby else {}
         return {
             "sequence": counters.sequence,
             "records": counters.records,

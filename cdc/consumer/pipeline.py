@@ -14,6 +14,7 @@ from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.definitions import define
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
+from cdc.consumer.preflight import InUse
 from cdc.consumer.range.base_copy import Attachment, with_gtids
 from cdc.consumer.range.delay import Delay, RateLimit
 from cdc.consumer.range.until import Until
@@ -33,6 +34,7 @@ __all__ = ["Options", "attachment", "run"]
 
 Held = Callable[[Iterable[Transaction | None]], Iterator[Transaction | None]]
 _LOG = logging.getLogger("cdc.consumer")
+_STANDBY_SECONDS = 0.2  # between two attempts to get the follower's lock, each of which waits on the server for 5 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
     """
     # it is not an error if the program is stopped while it waits for the follower
     with ExitStack() as opened, suppress(Stopped):
-        startup = Startup.open(profile, opened, retry=retry, stop=stop)
+        startup = _opened(profile, opened, retry=retry, counters=counters, stop=stop)
         reader, source = startup.reader, startup.source
         if startup.session.folds_names:
             options.skips.fold()
@@ -77,6 +79,31 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             raise
         if not stop.is_set():
             reader.offsets.flush()
+
+
+def _opened(profile: Profile, opened: ExitStack, *, retry: Retry, counters: Counters, stop: threading.Event) -> Startup:
+    """Connects to the follower; with ``consumer.standby`` waits until no other consumer holds its lock.
+
+    Raises the errors of ``Startup.open``, InUse only without ``consumer.standby``.
+    """
+    while True:
+        with ExitStack() as attempt:
+            try:
+                startup = Startup.open(profile, attempt, retry=retry, stop=stop)
+            except InUse as error:
+                if not profile.consumer.standby:
+                    raise
+                if not counters.standby:
+                    event(_LOG, "standby: waits until the other consumer ends", reason=error.what)
+                counters.standby = True
+            else:
+                opened.enter_context(attempt.pop_all())
+                if counters.standby:
+                    event(_LOG, "this consumer works now")
+                counters.standby = False
+                return startup
+        if stop.wait(_STANDBY_SECONDS):
+            raise Stopped("stopped while another consumer applied to the follower")
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:

@@ -21,7 +21,10 @@ from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
 from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED
 
-__all__ = ["answering", "connect", "load_checkpoint", "log_missing_capture", "log_notes", "problems", "read_checkpoint"]
+__all__ = [
+    "InUse", "answering", "connect", "load_checkpoint", "log_missing_capture", "log_notes", "problems",
+    "read_checkpoint",
+]  # fmt: skip
 
 _LOG = logging.getLogger("cdc.consumer")
 _START = "start the server, or fix the address"
@@ -68,6 +71,10 @@ _SETTINGS = {
         "SET PERSIST log_bin_trust_function_creators = ON",
     ),
 }
+
+
+class InUse(UserError):
+    """Another consumer of the same leader applies to the follower."""
 
 
 def connect(session: Session, *, name: str) -> None:
@@ -125,7 +132,12 @@ def answering(name: str) -> Iterator[None]:
             hint="fix user or password, or create the account",
         ) from None
     except Locked as error:
-        raise _unusable(error, where, "stop one consumer") from None
+        raise InUse(
+            f"the follower is in use: {error}",
+            code="CDC-FOLLOWER-IN-USE",
+            where=where,
+            hint="stop one consumer; one with consumer.standby waits until the other ends",
+        ) from None
     except Interrupted as error:
         hint = HINTS.get(error.code, _START)
         raise Disconnected(

@@ -20,6 +20,7 @@ from cdc.service.seconds_behind import Behind
 
 __all__ = ["ProducerMetrics"]
 
+_STANDBY = "standby: another producer of the topic works"
 _HEARTBEATS = 3  # missing heartbeats after which the leader counts as unhealthy
 
 
@@ -49,6 +50,7 @@ class ProducerMetrics:
         self._committed_at = 0.0
         self._bytes = self._transactions = self._filtered = 0
         self.records = 0
+        self.standby = False
 
     def connected(self, source: BinlogSource, entry: Entry, *, copying: Callable[[], Copying | None]) -> None:
         """Notes that both servers are connected, and that the stream continues after ``entry``.
@@ -115,6 +117,7 @@ class ProducerMetrics:
         what = "From the leader's commit to readable in Kafka, of the newest transaction in each Kafka transaction."
         yield self._delays.metric("cdc_producer_delay_seconds", what)
         yield _value("waiting", "1 while the producer waits for a server that is away.", bool(self._retry.trouble))
+        yield _value("standby", "1 while another producer of the topic works (producer.standby).", self.standby)
         if self._entry is not None and self._source is not None:
             position = self._entry.position
             yield _value("next_sequence", "The sequence that the next record gets.", self._entry.next_sequence)
@@ -149,7 +152,9 @@ class ProducerMetrics:
 
     def checks(self) -> Iterator[Check]:
         """Checks whether the stream continues, the leader sends events or heartbeats, and the brokers answer."""
-        if self._source is None or self._entry is None:
+        if self.standby:
+            yield Check("stream", True, _STANDBY)
+        elif self._source is None or self._entry is None:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
         elif self._retry.trouble:
             yield Check("stream", False, self._retry.trouble)
@@ -163,6 +168,8 @@ class ProducerMetrics:
 
     def line(self, *, rate: float) -> str:
         """Formats the status line for a terminal."""
+        if self.standby:
+            return _STANDBY
         if self._entry is None:
             return "connecting"
         behind = self.seconds_behind()
@@ -183,7 +190,7 @@ class ProducerMetrics:
     def totals(self) -> dict[str, object]:
         """Returns the fields of the log message that the program writes when it ends."""
         if self._entry is None:
-            return {}
+            return {"standby": True} if self.standby else {}
         return {
             "position": self._entry.position,
             "next_sequence": self._entry.next_sequence,

@@ -52,11 +52,12 @@ from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import is_complete, require_same_names, starting_entry
 from cdc.producer.sink.event_messages import EventMessages
-from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
+from cdc.producer.sink.kafka_sink import KafkaSink, Replaced, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
+from cdc.producer.standby import Standby
 from cdc.producer.stream import Stream
 from cdc.service.retry import Retry
 
@@ -313,20 +314,28 @@ def run(
     batch_size = BatchSize(profile.producer.commit_bytes, profile.producer.message_bytes)
     producer = _Producer(profile, options, topics, batch_size, retry, metrics, stop, log)
     target: Position | None = None
-    while not stop.is_set():
-        try:
-            leader = producer.leader()
-            if options.until_current:
-                target = target or leader.position
-            with closing(producer.open_sink()) as sink:
-                producer.named_as(leader).replicate(leader, sink, target)
-            if target is not None and not stop.is_set():
-                options.skips.check_end(target)
-            return
-        except Disconnected as error:
-            if isinstance(error, Fenced):
-                await_successor(topics, resource=profile.mysql_resource_name, instance=options.instance, stop=stop)
-            retry.wait(error)
+    with closing(Standby(profile, topics, metrics, log)) as standby:
+        while not stop.is_set():
+            try:
+                if standby.waited(stop):
+                    # Another producer may have written since this one did, and is no rival now.
+                    retry.succeeded = False
+                    continue
+                leader = producer.leader()
+                if options.until_current:
+                    target = target or leader.position
+                with closing(producer.open_sink()) as sink:
+                    producer.named_as(leader).replicate(leader, sink, target)
+                if target is not None and not stop.is_set():
+                    options.skips.check_end(target)
+                return
+            except Disconnected as error:
+                if isinstance(error, Fenced):
+                    await_successor(topics, resource=profile.mysql_resource_name, instance=options.instance, stop=stop)
+                retry.wait(error)
+            except Replaced:
+                if not standby.has_lost(stop):
+                    raise
 
 
 @dataclass(frozen=True, slots=True)

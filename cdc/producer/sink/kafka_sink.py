@@ -26,7 +26,7 @@ from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require
 from cdc.producer.sink.topic_admin import TopicAdmin, require_counted
 from cdc.service.process import described
 
-__all__ = ["KafkaSink", "await_successor"]
+__all__ = ["KafkaSink", "Replaced", "await_successor"]
 
 _ANSWER_SECONDS = 10.0
 _SUCCESSOR_SECONDS = 5.0
@@ -36,6 +36,10 @@ _ENTRY_SECONDS = 1.0  # seconds between two entries of the commit log without Ka
 _BROKER_SECONDS, _PLAIN_SECONDS = 0.002, 0.0005
 _SECONDS_PER_RECORD = 20e-6
 _MAX_GATHER_SECONDS = 0.05
+
+
+class Replaced(PromiseError):
+    """Another producer has taken over the topics since this process wrote to them."""
 
 
 class KafkaSink:
@@ -108,7 +112,7 @@ class KafkaSink:
     ) -> Self:
         """Takes over ``topics`` from any producer that wrote to them before; ``instance`` names this process.
 
-        ``reopening`` is true if this process has written to the topics before. Raises PromiseError if another process
+        ``reopening`` is true if this process has written to the topics before. Raises Replaced if another process
         has taken over since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not
         belong together.
         """
@@ -413,9 +417,9 @@ def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: t
 
 
 def _require_own(entry: Entry | None, instance: str) -> None:
-    """Raises PromiseError if another process has written to the commit log since this process did."""
+    """Raises Replaced if another process has written to the commit log since this process did."""
     if entry is not None and entry.instance != instance:
-        raise PromiseError(
+        raise Replaced(
             f"another cdc-producer has taken over this topic: {described(entry.instance)}",
             code="CDC-PRODUCER-REPLACED",
             hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",

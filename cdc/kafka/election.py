@@ -1,0 +1,96 @@
+"""Elects which one of several programs that are started for the same work does it, by a Kafka consumer group.
+
+The candidates are the members of a consumer group that subscribes to one topic with one partition. Kafka assigns the
+partition to one member, and after its death to another (Kafka documentation, "Consumer group protocol"). The
+assignment alone does not keep a former owner from writing, because a stopped process learns late that it has lost the
+partition: the elected program must fence its predecessor.
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Self
+
+from confluent_kafka import Consumer, TopicPartition
+
+from cdc.errors import CdcError
+from cdc.kafka.errors import read_error
+from cdc.service.logs import LIBRDKAFKA
+
+__all__ = ["Election"]
+
+_POLL_SECONDS = 0.2
+# The least that brokers accept by default (group.min.session.timeout.ms).
+_SESSION_MS, _HEARTBEAT_MS = 6_000, 1_000
+
+
+class Election:
+    """A candidate in the group ``group``, whose members subscribe to ``topic``. A thread answers the group's
+    coordinator until ``close``.
+    """
+
+    def __init__(self, consumer: Consumer, topic: str, group: str) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._group = group
+        self._elected = threading.Event()
+        self._closed = threading.Event()
+        self._error: CdcError | None = None
+        consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._lost, on_lost=self._lost)
+        self._thread = threading.Thread(target=self._run, name="election", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def join(cls, properties: Mapping[str, Any], *, topic: str, group: str) -> Self:
+        """Joins the group. ``properties`` are librdkafka's, and may set another session timeout; the topic must
+        exist.
+        """
+        usual = {"session.timeout.ms": _SESSION_MS, "heartbeat.interval.ms": _HEARTBEAT_MS}
+        own = {
+            "group.id": group,
+            # With other strategies a program that joins may take the partition from the member that has it.
+            "partition.assignment.strategy": "cooperative-sticky",
+            "enable.auto.commit": False,
+            "allow.auto.create.topics": False,
+        }
+        return cls(Consumer(usual | dict(properties) | own, logger=LIBRDKAFKA), topic, group)
+
+    @property
+    def elected(self) -> bool:
+        """Whether this program is the elected one, as far as it knows."""
+        return self._elected.is_set()
+
+    def wait(self, stop: threading.Event) -> bool:
+        """Waits until this program is elected; false if ``stop`` is set before.
+
+        Raises UserError or PromiseError if the group or the topic can't be read.
+        """
+        while not stop.is_set():
+            if self._error is not None:
+                raise self._error
+            if self._elected.wait(_POLL_SECONDS):
+                return True
+        return False
+
+    def close(self) -> None:
+        """Leaves the group, so that another member is elected at once."""
+        self._closed.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            message = self._consumer.poll(_POLL_SECONDS)
+            error = message.error() if message is not None else None
+            if error is not None:
+                self._error = read_error(error, f"topic {self._topic}", group=self._group)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Takes the partition, but reads no message from it."""
+        consumer.incremental_assign(partitions)
+        consumer.pause(partitions)
+        if partitions:
+            self._elected.set()
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            self._elected.clear()
