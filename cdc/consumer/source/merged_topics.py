@@ -1,9 +1,11 @@
 """Merges the records in a leader's many topics into one stream, in the order of their sequences and without a gap."""
 
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 from confluent_kafka import Message
@@ -17,12 +19,29 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.model.commit_entry import Commits
+from cdc.service.logs import event
 
 __all__ = ["MergedSource"]
 
+_LOG = logging.getLogger("cdc.consumer")
 # Bytes of JSON that may wait for a record from another partition. Parsed JSON needs ten times as much memory.
 _MOST_BYTES = 8_000_000
 _UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
+
+
+@dataclass(slots=True)
+class _Missing:
+    """A sequence that is committed, but was in no topic when ``entries`` entries of the commit log had been read.
+    ``ends`` are the ends of the partitions at that time.
+
+    ``final`` is true if the producer has committed since then, so that it does not write the record again any more.
+    """
+
+    sequence: int
+    ends: Mapping[TopicIdPartition, int]
+    entries: int
+    final: bool
+    logged: bool = False
 
 
 class MergedSource:
@@ -39,7 +58,8 @@ class MergedSource:
         self._taken_bytes = 0  # the size of the newest record that was returned
         self._until: int | None = None
         self._unknown_since: float | None = None
-        self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
+        self._missing: _Missing | None = None
+        self._entries = 0
         self.topics = reader.topics
         self.commit = reader.offsets.commit
 
@@ -160,7 +180,9 @@ class MergedSource:
         """Finds out why the next record has not arrived. It may be in a partition that appears only in a newer entry of
         the commit log.
         """
-        self._entry = self._merged.pop_entry() or self._entry
+        if (newer := self._merged.pop_entry()) is not None:
+            self._entry = newer
+            self._entries += 1
         if self._entry is not None:
             new = self._new_topics(self._entry)
             topics = self._reader.topics_now(new)
@@ -168,21 +190,40 @@ class MergedSource:
                 return
             self._discover(self._entry, topics)
             self._entry = None
-        sequence = self._merged.next_sequence
-        if sequence >= self._committed:
-            return
-        if self._missing is None or self._missing[0] != sequence:
+        if self._merged.next_sequence < self._committed:
+            self._look_for_gap(self._merged.next_sequence)
+
+    def _look_for_gap(self, sequence: int) -> None:
+        """Finds out whether the record ``sequence``, which is committed, is in no topic.
+
+        If a broker is killed while it commits, the entry of the commit log may be visible while the records of a topic
+        were rolled back. The producer writes them again when it connects, so a gap is final only once a newer entry was
+        read. Raises PromiseError for a final gap; otherwise the caller waits.
+        """
+        missing = self._missing
+        if missing is None or missing.sequence != sequence or (self._entries > missing.entries and not missing.final):
             # If the record can't be read yet, that is no proof of a gap, because Kafka commits a transaction in one
             # partition after another. It is certain that no topic contains the record only when all messages that were
             # written so far have been read.
             ends = self._reader.written(self._merged.partitions.values())
-            self._missing = None if ends is None else (sequence, ends)
-        elif self._merged.has_read(self._missing[1]):
+            again = missing is not None and missing.sequence == sequence
+            final = again or self._until is not None
+            self._missing = None if ends is None else _Missing(sequence, ends, self._entries, final)
+        elif not self._merged.has_read(missing.ends) or missing.logged:
+            return
+        elif not missing.final:
+            missing.logged = True
+            what = "waiting for cdc-producer, which writes a record again that the brokers have rolled back"
+            event(
+                _LOG, what, level=logging.WARNING, sequence=sequence, topics=f"those that {self._names.commits} names"
+            )
+        else:
             raise PromiseError(
                 f"a gap: sequence {sequence} is committed, but in no topic",
                 code="CDC-TOPIC-GAP",
                 where=f"the topics that {self._names.commits} names",
-                hint="something has deleted records; start over with a new topic and a fresh copy of the leader",
+                hint="start cdc-producer and this program again, in case that the brokers have rolled it back; where it "
+                "stays missing, something has deleted it: name a new topic, and give the follower a fresh copy",
             )
 
     def _are_final(self, all_there: bool) -> bool:

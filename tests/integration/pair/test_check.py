@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cdc.config.profile import load
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.pair import Pair
@@ -28,11 +29,12 @@ def codes(text: str) -> list[str]:
 
 
 def state(pair: Pair, kafka: Kafka) -> Any:
-    """What a program would change: transactions of both servers, tables, topics and groups."""
-    admin = kafka.admin()
-    # A broker creates the topic of its groups as soon as a client asks for one.
-    found: list[Any] = [sorted(name for name in admin.list_topics().topics if not name.startswith("__"))]
-    found.append(sorted(each.group_id for each in admin.list_consumer_groups().result().valid))
+    """What a program would change: transactions of both servers, tables, the pair's topics and groups. Other tests use
+    the broker at the same time.
+    """
+    admin, name = kafka.admin(), load(pair.source).kafka.topic
+    found: list[Any] = [sorted(topic for topic in admin.list_topics().topics if topic.startswith(name))]
+    found.append(sorted(g.group_id for g in admin.list_consumer_groups().result().valid if name in g.group_id))
     for server in (pair.leader, pair.follower):
         with server.root() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")

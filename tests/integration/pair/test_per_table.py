@@ -326,6 +326,41 @@ def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: 
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
+def test_a_consumer_waits_for_what_the_producer_writes_again(stage: TableTopics) -> None:
+    """An entry of the commit log is visible, and the records of one topic that it counts are rolled back."""
+    shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
+    other = stage.profile("shadow", stage.leader, **shadow)
+    run_well("cdc-producer", other, "--until-current")
+    stage.execute(
+        "CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (0)"
+    )
+    for path in (stage.producer, other):
+        run_well("cdc-producer", path, "--until-current")
+    before = {topic: len(raw(stage.kafka, topic)) for topic in tables(stage, shadow["prefix"])}
+    stage.execute("BEGIN", "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)", "UPDATE a SET i = 2", "COMMIT")
+    run_well("cdc-producer", other, "--until-current")
+    seen, hidden = (raw(stage.kafka, topic)[before[topic] :] for topic in tables(stage, shadow["prefix"]))
+    ours = tables(stage, f"{stage.name}.")
+    leave_half(
+        stage, seen={ours[0]: seen, f"{stage.name}.commits": [entry_of(stage, shadow)]}, hidden={ours[1]: hidden}
+    )
+
+    log = stage.consumer.with_suffix(".log")
+    with log.open("w") as errors, running("cdc-consumer", stage.consumer, stderr=errors) as consumer:
+        until(
+            lambda: consumer.poll() is not None or "waiting for cdc-producer" in log.read_text(),
+            what="the consumer's wait",
+        )
+        run_well("cdc-producer", stage.producer, "--until-current")
+        until(
+            lambda: (
+                consumer.poll() is not None or content(stage.leader, stage.name) == content(stage.follower, stage.name)
+            ),
+            what="the records on the follower",
+        )
+        assert consumer.poll() is None, log.read_text()
+
+
 def tables(stage: TableTopics, prefix: str) -> list[str]:
     return [f"{prefix}{stage.name}_{table}" for table in "ab"]
 

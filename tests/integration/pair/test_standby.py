@@ -32,7 +32,12 @@ class Candidates:
 
     def until_says(self, number: int, what: str, *, times: int = 1) -> None:
         log = self._logs[number]
-        until(lambda: log.read_text().count(what) >= times, what=f"{what!r} in {log}")
+
+        def says() -> bool:
+            assert self.processes[number].poll() is None, log.read_text()
+            return log.read_text().count(what) >= times
+
+        until(says, what=f"{what!r} in {log}")
 
 
 def test_another_one_takes_over(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
