@@ -222,7 +222,7 @@ class MergedSource:
                 f"a gap: sequence {sequence} is committed, but in no topic",
                 code="CDC-TOPIC-GAP",
                 where=f"the topics that {self._names.commits} names",
-                hint="start cdc-producer and this program again, in case that the brokers have rolled it back; where it "
+                hint="start cdc-producer and this program again, in case the brokers have rolled it back; where it "
                 "stays missing, something has deleted it: name a new topic, and give the follower a fresh copy",
             )
 
