@@ -34,7 +34,13 @@ from cdc.consumer.follower.statement_connection import LockWait, StatementConnec
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
-from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains, quoted_names
+from cdc.consumer.source.follower_statements import (
+    FollowerStatements,
+    maintained_here,
+    only_maintains,
+    quoted_names,
+    with_same_keys,
+)
 from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
@@ -225,7 +231,9 @@ class DdlLedger:
                 if ready is None:
                     if self._ready and self._reason(record) is not None:
                         break
-                    ready = self._statements.of(maintained_here(record, self._passes))
+                    ready = maintained_here(record, self._passes)
+                    ready = with_same_keys(ready, version=self._session.version, leader=self.leader_version)
+                    ready = self._statements.of(ready)
                     ready = quoted_names(ready, version=self._session.version, leader=self.leader_version)
             except CdcError:
                 if not self._ready:

@@ -12,17 +12,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.follower.session import version_text
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
+from cdc.model.server_version import makes_column_references
 from cdc.service.logs import event
+from cdc.sql.column_references import column_references
 from cdc.sql.definers import as_invoker
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.table_options import Option, table_options
 from cdc.sql.tokens import excerpt, spans, tokens
 
-__all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names"]
+__all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names", "with_same_keys"]
 
 _LOG = logging.getLogger("cdc.consumer")
 # Words that MySQL 8.0 does not know, and that newer servers have reserved (information_schema.KEYWORDS).
@@ -101,6 +104,39 @@ class FollowerStatements:
                 hint="leave the table out with filters.exclude_tables",
             )
         return _INNODB if value.upper() in _CHANGED else None
+
+
+def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
+    """Takes the foreign keys out of the definitions of columns if the leader has ignored them and the follower, of
+    ``version``, would make them. ``leader`` returns the version that the leader has now, which is asked for if the
+    record does not contain whether the leader made them.
+
+    Raises Unapplicable if the leader has made them and the follower would ignore them.
+    """
+    found = column_references(parsed(record), **quoting(record))
+    if not found:
+        return record
+    there = (record.context or {}).get("column_references")
+    if there is None:
+        there = makes_column_references(leader())
+    if there in (makes_column_references(version_text(version)), None):
+        return record
+    if there:
+        raise Unapplicable(
+            f"MySQL {version_text(version)} ignores a foreign key in the definition of a column, of which the leader "
+            f"made one: {excerpt(record.query)}",
+            code="CDC-STATEMENT-COLUMN-REFERENCES",
+            record=record,
+            hint="run it on the follower by hand with FOREIGN KEY (…) REFERENCES …, under the name that SHOW CREATE "
+            "TABLE shows on the leader, and go on with --skip",
+        )
+    event(
+        _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
+        changes="REFERENCES in the definitions of columns left out, which MySQL before 9.0 ignores",
+    )  # fmt: skip
+    for start, end in reversed(found):
+        record = spliced(record, start, end, "")
+    return record
 
 
 def quoted_names(record: Record, *, version: int, leader: Callable[[], str]) -> Record:

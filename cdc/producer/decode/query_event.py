@@ -12,6 +12,7 @@ from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import passed_over
 from cdc.sql.accounts import accounts
+from cdc.sql.column_references import column_references
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
@@ -54,10 +55,14 @@ class LoggedStatement:
     unlike: str = ""
 
 
-def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
+def logged_statement(
+    event: RawEvent, collations: Collations, *, folds_names: bool = False, makes_references: bool | None = None
+) -> LoggedStatement:
     """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
 
     ``folds_names`` is true if the server stores names in lower case; the server logs statements as they were typed.
+    ``makes_references`` is whether the server that logged the statement makes foreign keys of REFERENCES in the
+    definitions of columns, None if that is not known.
     """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
@@ -93,6 +98,8 @@ def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bo
     context = _context(query, event, collations, read) if effects else {}
     if "ddl_xid" in query.variables and adds_foreign_keys(effects, text):
         context["engine"] = "InnoDB"
+    if effects and makes_references is not None and column_references(text, **quoting):
+        context["column_references"] = makes_references
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
     found = LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact,
