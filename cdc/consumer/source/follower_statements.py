@@ -123,12 +123,12 @@ def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -
         return record
     if there:
         raise Unapplicable(
-            f"MySQL {version_text(version)} ignores a foreign key in the definition of a column, of which the leader "
-            f"made one: {excerpt(record.query)}",
+            f"MySQL {version_text(version)} ignores a foreign key in the definition of a column, which the leader "
+            f"makes: {excerpt(record.query)}",
             code="CDC-STATEMENT-COLUMN-REFERENCES",
             record=record,
-            hint="run it on the follower by hand with FOREIGN KEY (…) REFERENCES …, under the name that SHOW CREATE "
-            "TABLE shows on the leader, and go on with --skip",
+            hint="run it on the follower by hand, with CONSTRAINT … FOREIGN KEY … as SHOW CREATE TABLE shows it on the "
+            "leader, if it does, and go on with --skip",
         )
     event(
         _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
