@@ -361,11 +361,11 @@ class Decoder:
             yield self._begin(event, row_mode(event.data))
         elif kind == "commit" or (kind == "rollback" and not self._saw_rows):
             yield self._commit(event)
-        elif kind == "savepoint":
+        elif kind == "savepoint" or (kind == "rollback to" and not self._saw_rows and not self._xa.is_open):
             return
         elif kind == "xa":
             yield from self._xa_statement(text, event)
-        elif kind == "dml" and self._xa.is_open:
+        elif kind in ("dml", "rollback to") and self._xa.is_open:
             self._xa.keep(event)
         elif effects:
             change = Statement(

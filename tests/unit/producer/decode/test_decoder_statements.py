@@ -224,3 +224,16 @@ def test_what_the_leader_makes_of_references_in_a_columns_definition(
     assert isinstance(statement, Statement)
     known = {name: value for name, value in statement.context.items() if name == "column_references"}
     assert known == ({} if "FOREIGN" in clause else mark)
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_a_rollback_to_a_savepoint_is_refused_where_rows_may_be_rolled_back(rows: bool) -> None:
+    log = opened()
+    log.query("SAVEPOINT `s`")
+    if rows:
+        log.table_map()
+        log.rows(1)
+    log.query("ROLLBACK TO `s`")
+    log.xid()
+    found = decoded(log.events)
+    assert kinds(found) == (["Begin", "Rows", "Refused", "Commit"] if rows else ["Begin", "Commit"])
