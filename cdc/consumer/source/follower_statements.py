@@ -19,8 +19,8 @@ from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
 from cdc.model.server_version import makes_column_references
 from cdc.service.logs import event
-from cdc.sql.column_references import column_references
 from cdc.sql.definers import as_invoker
+from cdc.sql.foreign_keys import column_references
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.table_options import Option, table_options
 from cdc.sql.tokens import excerpt, spans, tokens
@@ -34,7 +34,7 @@ _MAY_HAVE_ONE = re.compile("|".join(_RESERVED_SINCE_80), re.I)
 _NEWER_THAN_80 = 80_100
 _OWN = "innodb_file_per_table"  # the tablespace of a table in its own file has this name on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
-_INNODB = "InnoDB"
+_INNODB, _OTHER = "InnoDB", "other"  # the engine that the log shows (``context`` of a record)
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
 _ELSEWHERE = {
     "MERGE": "its rows are those of other tables",
@@ -75,7 +75,7 @@ class FollowerStatements:
             renamed = _of_invoker(renamed)
         options = table_options(parsed(renamed), **quoting(renamed))
         changed = [(option, value) for option in options if (value := self._value(option, record))]
-        if self._innodb:
+        if self._innodb or (renamed.context or {}).get("engine") == _OTHER:
             _check_foreign_keys(renamed, options, {value for _, value in changed})
         if not changed:
             return renamed
@@ -202,11 +202,13 @@ def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
 
 def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:
     """Raises Unapplicable if InnoDB would enforce foreign keys that the leader's engine ignores or might ignore."""
-    if (record.context or {}).get("engine") == _INNODB:
+    engine = (record.context or {}).get("engine")
+    if engine == _INNODB:
         return
     words = [token.word() for token in tokens(parsed(record), **quoting(record))]
     named = any(option.name == "ENGINE" for option in options)
-    if "REFERENCES" not in words or (_INNODB not in values and (named or words[:2] != ["ALTER", "TABLE"])):
+    doubtful = engine == _OTHER or words[:2] == ["ALTER", "TABLE"]
+    if "REFERENCES" not in words or (_INNODB not in values and (named or not doubtful)):
         return
     raise Unapplicable(
         f"the follower's table would enforce a foreign key that the leader's may ignore: {excerpt(record.query)}",

@@ -12,7 +12,6 @@ from struct import error as StructError
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
-from cdc.model.server_version import makes_column_references
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.compressed import payload, unpacked
@@ -163,7 +162,7 @@ class Decoder:
         self._saw_rows = False
         self._ends: str | None = None  # xid of the XA transaction that the open transaction commits or rolls back
         self._needs_more = False  # whether the next statement needs events that were logged before it
-        self._makes_references: bool | None = None  # of the server that wrote the present file (``logged_statement``)
+        self._server = ""  # the version of the server that wrote the present file
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
         """Sets the filters that hold from the next transaction on."""
@@ -274,7 +273,7 @@ class Decoder:
         elif kind == et.ROTATE:
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            self._makes_references = makes_column_references(ev.server_version(event))
+            self._server = ev.server_version(event)
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, self._logged(ev.load_query(event)))
         elif kind in et.OF_A_STATEMENT:
@@ -344,9 +343,7 @@ class Decoder:
         yield from self._statement(event, self._logged(event))
 
     def _logged(self, query: RawEvent) -> LoggedStatement:
-        statement = logged_statement(
-            query, self._tables.collations, folds_names=self._folds_names, makes_references=self._makes_references
-        )
+        statement = logged_statement(query, self._tables.collations, folds_names=self._folds_names, server=self._server)
         return self._rewrite(statement)
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:

@@ -8,14 +8,15 @@ from typing import Any
 
 from cdc.errors import PromiseError
 from cdc.model.folding import folded
+from cdc.model.server_version import makes_column_references
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import passed_over
 from cdc.sql.accounts import accounts
-from cdc.sql.column_references import column_references
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
+from cdc.sql.foreign_keys import column_references, follows_the_engine
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
@@ -56,13 +57,12 @@ class LoggedStatement:
 
 
 def logged_statement(
-    event: RawEvent, collations: Collations, *, folds_names: bool = False, makes_references: bool | None = None
+    event: RawEvent, collations: Collations, *, folds_names: bool = False, server: str = ""
 ) -> LoggedStatement:
     """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
 
     ``folds_names`` is true if the server stores names in lower case; the server logs statements as they were typed.
-    ``makes_references`` is whether the server that logged the statement makes foreign keys of REFERENCES in the
-    definitions of columns, None if that is not known.
+    ``server`` is the version of the server that logged the statement; it is empty if unknown.
     """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
@@ -96,16 +96,32 @@ def logged_statement(
         databases = query.variables.get("databases", ())
         changed = changed_by(read.known, database=query.database, databases=databases, **quoting)
     context = _context(query, event, collations, read) if effects else {}
-    if "ddl_xid" in query.variables and adds_foreign_keys(effects, text):
-        context["engine"] = "InnoDB"
-    if effects and makes_references is not None and column_references(text, **quoting):
-        context["column_references"] = makes_references
+    if effects:
+        context |= _about_foreign_keys(query, effects, text, quoting, server)
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
     found = LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact,
         real(effects),
     )  # fmt: skip
     return _folded(found) if folds_names else found
+
+
+def _about_foreign_keys(
+    query: ev.Query, effects: tuple[Effect, ...], text: str, quoting: dict[str, Any], server: str
+) -> dict[str, Any]:
+    """Returns what the log shows of the foreign keys in a statement: whether the table's engine has foreign keys, and
+    whether the leader makes those in the definitions of columns.
+    """
+    found: dict[str, Any] = {}
+    if "ddl_xid" in query.variables:
+        if adds_foreign_keys(effects, text):
+            found["engine"] = "InnoDB"
+    elif server and "mariadb" not in server.lower() and follows_the_engine(text, **quoting):
+        found["engine"] = "other"
+    makes = makes_column_references(server)
+    if makes is not None and column_references(text, **quoting):
+        found["column_references"] = makes
+    return found
 
 
 def _folded(statement: LoggedStatement) -> LoggedStatement:

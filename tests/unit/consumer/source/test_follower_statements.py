@@ -132,3 +132,14 @@ def test_a_foreign_key_that_the_follower_would_ignore_is_refused(mark: dict[str,
     with pytest.raises(Unapplicable, match=r"MySQL 8\.0\.45 ignores a foreign key in the definition of a column"):
         with_same_keys(record, version=80045, leader=lambda: "9.7.4")
     assert with_same_keys(of_leader("ALTER TABLE t ADD p INT", **mark), version=80045, leader=str).query
+
+
+@pytest.mark.parametrize(
+    "text", ["CREATE TABLE t (p INT, FOREIGN KEY (p) REFERENCES p (id))", "ALTER TABLE t ADD p INT REFERENCES p (id)"]
+)
+def test_foreign_keys_that_the_leaders_engine_ignores_are_refused(text: str) -> None:
+    assert executed(text) == executed(text, engine="keep") == text
+    with pytest.raises(Unapplicable, match="would enforce a foreign key that the leader's may ignore"):
+        FollowerStatements(Renaming(Renames({}), replicated=lambda _: True), engine="keep").of(
+            of_leader(text, None, engine="other")
+        )

@@ -1,15 +1,17 @@
-"""Finds the foreign keys in the definitions of columns (``a INT REFERENCES t (id)``). Pure.
+"""Finds foreign keys that some servers ignore. Pure.
 
-MySQL ignored such a clause before version 9.0, and makes a foreign key of it since then.
+Before version 9.0, MySQL ignored those in the definitions of columns (``a INT REFERENCES t (id)``). Each server ignores
+all foreign keys of a table in an engine that has none.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 from cdc.model.client_text import NO_BLANKS, Blanks
-from cdc.sql.tokens import Span, spans
+from cdc.sql.table_options import table_options
+from cdc.sql.tokens import Span, spans, tokens
 
-__all__ = ["column_references"]
+__all__ = ["column_references", "follows_the_engine"]
 
 _TWO_WORDS = ("SET", "NO")  # SET NULL, SET DEFAULT, NO ACTION
 
@@ -39,6 +41,22 @@ def column_references(
         elif words[at] == "REFERENCES" and ("FOREIGN", "KEY") not in pairwise(words[begins[-1] : at]):
             clauses.append((span.start, found[_last(found, words, at)].end))
     return clauses
+
+
+def follows_the_engine(
+    text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
+) -> bool:
+    """Whether a CREATE TABLE or ALTER TABLE has foreign keys and names no engine. Also false for a CREATE TABLE IF NOT
+    EXISTS, since the table may have been there.
+    """
+    if "REFERENCES" not in text.upper():
+        return False
+    read = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
+    words = [token.word() for token in read]
+    if words[:2] not in (["CREATE", "TABLE"], ["ALTER", "TABLE"]) or words[2:4] == ["IF", "NOT"]:
+        return False
+    options = table_options(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
+    return "REFERENCES" in words and not any(option.name == "ENGINE" for option in options)
 
 
 def _mark(found: Sequence[Span], at: int) -> str:

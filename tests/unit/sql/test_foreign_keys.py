@@ -1,8 +1,8 @@
-"""Which foreign keys are in the definitions of columns, and where such a clause ends."""
+"""Which foreign keys some servers ignore, and where a clause in the definition of a column ends."""
 
 import pytest
 
-from cdc.sql.column_references import column_references
+from cdc.sql.foreign_keys import column_references, follows_the_engine
 
 WITHOUT = {
     "CREATE TABLE c (p INT REFERENCES p (id), q INT)": "CREATE TABLE c (p INT , q INT)",
@@ -41,3 +41,19 @@ def test_what_is_left_without_them(text: str) -> None:
 @pytest.mark.parametrize("text", ["CREATE TABLE c (p INT REFERENCES", "CREATE TABLE c (p INT REFERENCES p (id"])
 def test_a_statement_without_an_end_has_a_clause_to_its_end(text: str) -> None:
     assert column_references(text, ansi_quotes=False) == [(text.index("REFERENCES"), len(text))]
+
+
+@pytest.mark.parametrize(
+    ("text", "follows"),
+    [
+        ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id)) COMMENT 'ENGINE = InnoDB'", True),
+        ("ALTER TABLE c ADD engine INT REFERENCES p (id)", True),
+        ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id)) ENGINE InnoDB", False),
+        ("ALTER TABLE c ENGINE = MyISAM, ADD FOREIGN KEY (p) REFERENCES p (id)", False),
+        ("CREATE TABLE IF NOT EXISTS c (p INT REFERENCES p (id))", False),
+        ("CREATE TABLE c (p INT COMMENT 'REFERENCES')", False),
+        ("CREATE VIEW v AS SELECT `REFERENCES` FROM t", False),
+    ],
+)
+def test_whether_a_table_has_foreign_keys_depends_on_an_engine_that_is_not_named(text: str, follows: bool) -> None:
+    assert follows_the_engine(text, ansi_quotes=False) is follows
