@@ -83,14 +83,7 @@ def logged_statement(
     if effects and read.misreads_marks:
         effects = (ANY_DATABASE,)
     text = readable(read.known)
-    failed = None
-    if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
-        failed = PromiseError(
-            f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
-            code="CDC-STATEMENT-FAILED-IN-PART",
-            where=str(event.position),
-            hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
-        )
+    failed = _failed_in_part(query, kind, text, event)
     changed = passed_over(effects)
     if kind == "dml":
         databases = query.variables.get("databases", ())
@@ -104,6 +97,19 @@ def logged_statement(
         real(effects),
     )  # fmt: skip
     return _folded(found) if folds_names else found
+
+
+def _failed_in_part(query: ev.Query, kind: str, text: str, event: RawEvent) -> PromiseError | None:
+    """Returns the error for a statement that the leader executed only in part; None for others."""
+    code = query.variables.get("error_code")
+    if not code or kind in ("begin", "commit", "rollback"):
+        return None
+    return PromiseError(
+        f"a statement failed on the leader in part (error {code}): {excerpt(text)}",
+        code="CDC-STATEMENT-FAILED-IN-PART",
+        where=str(event.position),
+        hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
+    )
 
 
 def _about_foreign_keys(
