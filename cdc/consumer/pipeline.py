@@ -169,7 +169,6 @@ def _replicate(
     source, calls, skips = startup.source, startup.calls, options.skips
     stages = Stages.of(startup, checkpoint, copied=copied, skips=skips)
     ledger, applier, held = stages.ledger, stages.applier, _held(startup, counters)
-    ledger.leader_version = _leader_version(startup.profile)
     while True:
         try:
             for applied in _applied(startup, stages, copied=copied, until=options.until, held=held):
@@ -194,18 +193,6 @@ def _replicate(
             break
     if not calls.stop.is_set():
         _check_end(options, applier.checkpoint.sequence)
-
-
-def _leader_version(profile: Profile) -> Callable[[], str]:
-    """Returns a function that returns the leader's version from the newest entry of the commit log, or "" if there is
-    no entry."""
-    brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
-
-    def leader_version() -> str:
-        newest = brokers.commits(commits)
-        return newest.server_version if newest else ""
-
-    return leader_version
 
 
 def _held(startup: Startup, counters: Counters) -> Held:

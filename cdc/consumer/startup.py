@@ -50,6 +50,7 @@ from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
+from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
 from cdc.model.uri import Uri
 from cdc.service.logs import event
@@ -316,10 +317,23 @@ class Stages:
             statements=FollowerStatements(renaming, engine=settings.engine, definers=session.assigns_gtids),
             skips=skips,
             lock_seconds=settings.retry_seconds,
+            leader_version=_leader_version(startup.profile),
         )
         known = lru_cache(maxsize=10_000)(lambda uri: others(uri) and renaming.passes(uri))
         applier = _applier(startup, checkpoint, ledger, passes=known, copied=copied)
         return cls(renaming, ledger, applier)
+
+
+def _leader_version(profile: Profile) -> Callable[[], str]:
+    """Returns a function that returns the leader's version from the newest entry of the commit log, or "" if there is
+    no entry."""
+    brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
+
+    def leader_version() -> str:
+        newest = brokers.commits(commits)
+        return newest.server_version if newest else ""
+
+    return leader_version
 
 
 def _applier(

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["TESTED", "is_tested", "logs_cascades"]
+__all__ = ["TESTED", "is_tested", "logs_cascades", "makes_column_references"]
 
 TESTED = ("MySQL 8.0", "MySQL 9.7", "MariaDB 10.11", "MariaDB 11.8")
 
@@ -23,3 +23,10 @@ def logs_cascades(version: str) -> bool:
     if numbers is None:
         return True
     return "mariadb" not in version.lower() and (int(numbers[1]), int(numbers[2])) >= (9, 6)
+
+
+def makes_column_references(version: str) -> bool | None:
+    """Whether a server with this ``version`` makes foreign keys of REFERENCES in the definitions of columns, as MySQL
+    does from 9.0 on; None for an unknown version."""
+    numbers = re.match(r"\d+", version)
+    return None if numbers is None else int(numbers[0]) >= 9

@@ -19,11 +19,12 @@ from typing import Any
 
 from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Profile
+from cdc.config.table_globs import named
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
-from cdc.model.server_version import TESTED, is_tested
+from cdc.model.server_version import TESTED, is_tested, logs_cascades
 from cdc.producer import equal_members, filter_changes, mask_checks
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, objects, oldest_table, update_triggers
@@ -51,6 +52,7 @@ from cdc.producer.mask_checks import check_masks
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import is_complete, require_same_names, starting_entry
+from cdc.producer.silent_cascades import changed_silently
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -202,6 +204,19 @@ def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None])
         log("columns are masked", columns=", ".join(masks))
     if unused:
         log("no column is masked by these globs", level=logging.WARNING, columns=", ".join(unused))
+
+
+def warn_of_cascades(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
+    """Logs the tables whose rows change without a record, since a foreign key leads to a table that is left out."""
+    if logs_cascades(leader.version) or not profile.filters.listed():
+        return
+    found = changed_silently(profile.database.settings(), profile.filters, name=leader.name, named=named)
+    if found:
+        log(
+            "rows change without a record: the leader does not log what foreign keys change, and the tables that these "
+            "follow are left out",
+            level=logging.WARNING, tables=", ".join(found), hint="let these tables pass the filters, too",
+        )  # fmt: skip
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
@@ -387,6 +402,7 @@ class _Producer:
             # than these entries, so it is queried again.
             leader = self.leader()
         require_masks(self.profile, leader, log=self.log)
+        warn_of_cascades(self.profile, leader, log=self.log)
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)
         self.retry.connected()

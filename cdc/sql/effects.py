@@ -75,6 +75,7 @@ _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added
 _OWN_VALUES = "each server has another answer to a function in it"
 _UNSAFE_VALUES = "each execution has another answer to a function in it"
 _OWN_DIGITS = "how many digits a division gives depends on div_precision_increment, which is in no log"
+_OWN_WEEKS = "what WEEK gives without a mode depends on default_week_format, which is in no log"
 ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
 COPIED_AGAIN = frozenset({IMPORTED, _OWN_NUMBERS, _OWN_VALUES, _OWN_DIGITS})
@@ -128,9 +129,9 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif clause.take("ADD"):
             any_order = any_order or (not numbered and numbers_rows(replace(clause)))
             doubts += [_UNSAFE_VALUES] if _has_unsafe_default(clause.items) else []
-            doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
+            doubts += _of_settings(clause.items, adds=True)
         elif clause.take("MODIFY") or clause.take("CHANGE"):
-            doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
+            doubts += _of_settings(clause.items, adds=False)
     # A reason for which a copy of the table is not enough comes first: a CONNECTION may reach no topic.
     doubt = min(doubts, key=COPIED_AGAIN.__contains__, default="")
     dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
@@ -254,23 +255,41 @@ def way_out(doubt: str) -> str:
             "some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader, and end the "
             "sessions that are open; leave the table out with the filters, or do on the follower by hand what was meant"
         )
+    if doubt == _OWN_WEEKS:
+        # The server writes the mode into the definition, so a copy of the rows would not be enough.
+        return "do it on the follower by hand with the mode that SHOW CREATE TABLE shows on the leader, and skip it"
     instead = "leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
     by_copy = 'set producer.on_unrepeatable = "copy", with which followers get its rows by a copy of the table; or '
     return by_copy + instead if doubt in COPIED_AGAIN else instead
 
 
-def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether a division computes values of the rows, in AS (…) STORED or, if the clause adds a column (``adds``), in
-    DEFAULT (…).
+def _of_settings(items: list[Token], *, adds: bool) -> list[str]:
+    """Returns the doubts about values of the rows that a clause computes, in AS (…) STORED or, if it adds a column
+    (``adds``), in DEFAULT (…): a division, and WEEK without a mode, depend on settings that no log contains.
     """
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
+    doubts = []
     depth = 0
-    for before, item in pairwise([_END, *items]):
+    for at, (before, item) in enumerate(pairwise([_END, *items])):
         if depth or (item == _OPEN and before.word() in heads):
             depth += (item == _OPEN) - (item == Token("mark", ")"))
         if depth and item == Token("mark", "/"):
-            return True
+            doubts.append(_OWN_DIGITS)
+        if depth and item.word() == "WEEK" and _has_one_argument(items[at + 1 :]):
+            doubts.append(_OWN_WEEKS)
+    return doubts
+
+
+def _has_one_argument(items: list[Token]) -> bool:
+    """Whether ``items`` begin with a bracket that contains no comma outside of further brackets."""
+    depth = 0
+    for item in items:
+        depth += (item == _OPEN) - (item == Token("mark", ")"))
+        if depth == 0:
+            return item == Token("mark", ")")
+        if depth == 1 and item == Token("mark", ","):
+            return False
     return False
 
 

@@ -13,6 +13,8 @@ _KEY = re.compile(rf"(?:UNIQUE |FULLTEXT |SPATIAL )?KEY ({_NAME})")
 _CONSTRAINT = re.compile(rf"CONSTRAINT ({_NAME})")
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
 _ENGINE = re.compile(r"ENGINE=\w+ ?")
+# A follower has the leader's table in a tablespace of its own (cdc.consumer.source.follower_statements).
+_TABLESPACE = re.compile(rf"/\*!\d+ TABLESPACE {_NAME} \*/ ?")
 _QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 _OPTION = re.compile(r"(\w+)=")
 # What takes back an option that the leader's table does not have.
@@ -35,8 +37,8 @@ class Difference(NamedTuple):
 def differences(here: str, there: str, *, any_engine: bool = False) -> list[Difference]:
     """Returns how the table ``here`` differs from the table ``there``, which are the outputs of SHOW CREATE TABLE.
 
-    The order of columns and keys, and the next AUTO_INCREMENT number, are no difference; with ``any_engine`` neither is
-    the engine.
+    The order of columns and keys, the next AUTO_INCREMENT number and the tablespace are no difference; with
+    ``any_engine`` neither is the engine.
     """
     ours, theirs = (_parts(text, any_engine=any_engine) for text in (here, there))
     found = [_difference(name, ours.get(name), theirs.get(name)) for name in ours | theirs]
@@ -57,7 +59,7 @@ def _parts(text: str, *, any_engine: bool) -> dict[str, str]:
     if not (head and end):
         return {_OPTIONS: text}
     found = dict(_named(line) for line in body.split("\n"))
-    options = _COUNTER.sub("", options).strip()
+    options = _TABLESPACE.sub("", _COUNTER.sub("", options)).strip()
     return found | {_OPTIONS: _ENGINE.sub("", options) if any_engine else options}
 
 

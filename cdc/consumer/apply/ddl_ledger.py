@@ -34,7 +34,13 @@ from cdc.consumer.follower.statement_connection import LockWait, StatementConnec
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
-from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains, quoted_names
+from cdc.consumer.source.follower_statements import (
+    FollowerStatements,
+    maintained_here,
+    only_maintains,
+    quoted_names,
+    with_same_keys,
+)
 from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
@@ -105,8 +111,9 @@ class DdlLedger:
     that the session variables of one statement do not affect the next. Statements whose effects are contained in the
     base copy ``copied`` are not executed. ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on
     the leader. ``statements`` rewrites statements for the follower. ``skips`` decides which records may be skipped.
-    ``lock_seconds`` is the longest time that a statement waits for each lock. ``applied`` is the number of executed
-    statements, ``left_out`` is the number of statements that are not for this follower.
+    ``lock_seconds`` is the longest time that a statement waits for each lock. ``leader_version`` returns the version
+    that the leader has now, or an empty text. ``applied`` is the number of executed statements, ``left_out`` is the
+    number of statements that are not for this follower.
     """
 
     def __init__(
@@ -118,6 +125,7 @@ class DdlLedger:
         statements: FollowerStatements,
         skips: Skips,
         lock_seconds: int,
+        leader_version: Callable[[], str],
     ) -> None:
         self._session = session
         self._copied = copied
@@ -133,8 +141,7 @@ class DdlLedger:
         self._lock_seconds = lock_seconds
         self.applied = 0
         self.left_out = 0
-        # returns the leader's version from the commit log, or an empty text
-        self.leader_version: Callable[[], str] = str
+        self._leader_version = leader_version
 
     def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
         """Executes at least the first statement of ``records``, and returns, for each executed statement, SQL that
@@ -225,8 +232,10 @@ class DdlLedger:
                 if ready is None:
                     if self._ready and self._reason(record) is not None:
                         break
-                    ready = self._statements.of(maintained_here(record, self._passes))
-                    ready = quoted_names(ready, version=self._session.version, leader=self.leader_version)
+                    ready = maintained_here(record, self._passes)
+                    ready = with_same_keys(ready, version=self._session.version, leader=self._leader_version)
+                    ready = self._statements.of(ready)
+                    ready = quoted_names(ready, version=self._session.version, leader=self._leader_version)
             except CdcError:
                 if not self._ready:
                     raise
@@ -365,7 +374,7 @@ class DdlLedger:
     def _refusal(self, record: Record, error: Refused) -> Unapplicable:
         hint = _HINTS.get(error.code, "make the follower take it and start again")
         if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
-            hint = _other_form(record, self._session.version, self.leader_version())
+            hint = _other_form(record, self._session.version, self._leader_version())
         # The hint mentions the definer, because only a user with SYSTEM_USER may name a system user as definer, such as
         # root@localhost.
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):

@@ -14,16 +14,18 @@ from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
 
-__all__ = ["SchemaCache", "changed_tables"]
+__all__ = ["Column", "SchemaCache", "changed_tables", "unpredictable"]
 
 # Matches expressions whose value may differ from the leader's. Some depend on settings of the leader's session that its
 # binlog does not contain: the digits of a division, the parsing of a literal (NO_BACKSLASH_ESCAPES,
 # default_collation_for_utf8mb4; stored expressions are parsed again), and block_encryption_mode. Others depend on the
 # sql_mode: the subtraction of unsigned numbers, and the truncation of seconds. The session may have changed its
 # sql_mode after BEGIN, but the binlog contains the sql_mode only at BEGIN. Text that becomes a JSON document depends on
-# the server's JSON parser.
-_DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
+# the server's JSON parser, the names of days and months on lc_time_names, and the number of a week on
+# default_week_format, as it was when the column was defined.
+_DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of|week|dayname|monthname", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
+_READ_OTHERWISE = ("CHAR", "TIMESTAMP")  # an expression gets another value of them, depending on the session
 _PAUSE = 1000  # after a failed batch, this many batches of the table use no LOAD DATA
 
 
@@ -154,7 +156,7 @@ class SchemaCache:
             unique,
             related,
             stored,
-            stored & _unpredictable(columns, expressions),
+            stored & unpredictable(columns, expressions),
             functional,
             next((each.name for each in columns if "auto_increment" in each.extra), None),
             indexed,
@@ -238,16 +240,17 @@ class SchemaCache:
         return self._session.rows(f"{what} WHERE {where} {more}")
 
 
-def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
+def unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
     """Returns the generated columns whose values may differ from the leader's. Their ``expressions`` are doubtful, or
     contain a column with a doubtful expression.
 
     Columns that are computed from a CHAR or from fractions of seconds are doubtful, too, because the sql_mode may pad a
-    CHAR and truncate seconds. So are JSON documents, since they may be parsed from text.
+    CHAR and truncate seconds. So are those that are computed from a TIMESTAMP, since it is read in the session's time
+    zone, and JSON documents, since they may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
-    given = {each.name for each in columns if each.data_type.upper() == "CHAR" or each.has_fractions()}
+    given = {each.name for each in columns if each.data_type.upper() in _READ_OTHERWISE or each.has_fractions()}
     while more := {
         name
         for name in expressions.keys() - found

@@ -12,17 +12,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.follower.session import version_text
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
+from cdc.model.server_version import makes_column_references
 from cdc.service.logs import event
 from cdc.sql.definers import as_invoker
+from cdc.sql.foreign_keys import column_references
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.table_options import Option, table_options
 from cdc.sql.tokens import excerpt, spans, tokens
 
-__all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names"]
+__all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names", "with_same_keys"]
 
 _LOG = logging.getLogger("cdc.consumer")
 # Words that MySQL 8.0 does not know, and that newer servers have reserved (information_schema.KEYWORDS).
@@ -31,7 +34,7 @@ _MAY_HAVE_ONE = re.compile("|".join(_RESERVED_SINCE_80), re.I)
 _NEWER_THAN_80 = 80_100
 _OWN = "innodb_file_per_table"  # the tablespace of a table in its own file has this name on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
-_INNODB = "InnoDB"
+_INNODB, _OTHER = "InnoDB", "other"  # the engine that the log shows (``context`` of a record)
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
 _ELSEWHERE = {
     "MERGE": "its rows are those of other tables",
@@ -72,7 +75,7 @@ class FollowerStatements:
             renamed = _of_invoker(renamed)
         options = table_options(parsed(renamed), **quoting(renamed))
         changed = [(option, value) for option in options if (value := self._value(option, record))]
-        if self._innodb:
+        if self._innodb or (renamed.context or {}).get("engine") == _OTHER:
             _check_foreign_keys(renamed, options, {value for _, value in changed})
         if not changed:
             return renamed
@@ -101,6 +104,39 @@ class FollowerStatements:
                 hint="leave the table out with filters.exclude_tables",
             )
         return _INNODB if value.upper() in _CHANGED else None
+
+
+def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
+    """Takes the foreign keys out of the definitions of columns if the leader has ignored them and the follower, of
+    ``version``, would make them. ``leader`` returns the version that the leader has now, which is asked for if the
+    record does not contain whether the leader made them.
+
+    Raises Unapplicable if the leader has made them and the follower would ignore them.
+    """
+    found = column_references(parsed(record), **quoting(record))
+    if not found:
+        return record
+    there = (record.context or {}).get("column_references")
+    if there is None:
+        there = makes_column_references(leader())
+    if there in (makes_column_references(version_text(version)), None):
+        return record
+    if there:
+        raise Unapplicable(
+            f"MySQL {version_text(version)} ignores a foreign key in the definition of a column, which the leader "
+            f"makes: {excerpt(record.query)}",
+            code="CDC-STATEMENT-COLUMN-REFERENCES",
+            record=record,
+            hint="run it on the follower by hand, with CONSTRAINT … FOREIGN KEY … as SHOW CREATE TABLE shows it on the "
+            "leader, if it does, and go on with --skip",
+        )
+    event(
+        _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
+        changes="REFERENCES in the definitions of columns left out, which MySQL before 9.0 ignores",
+    )  # fmt: skip
+    for start, end in reversed(found):
+        record = spliced(record, start, end, "")
+    return record
 
 
 def quoted_names(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
@@ -166,11 +202,13 @@ def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
 
 def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:
     """Raises Unapplicable if InnoDB would enforce foreign keys that the leader's engine ignores or might ignore."""
-    if (record.context or {}).get("engine") == _INNODB:
+    engine = (record.context or {}).get("engine")
+    if engine == _INNODB:
         return
     words = [token.word() for token in tokens(parsed(record), **quoting(record))]
     named = any(option.name == "ENGINE" for option in options)
-    if "REFERENCES" not in words or (_INNODB not in values and (named or words[:2] != ["ALTER", "TABLE"])):
+    doubtful = engine == _OTHER or words[:2] == ["ALTER", "TABLE"]
+    if "REFERENCES" not in words or (_INNODB not in values and (named or not doubtful)):
         return
     raise Unapplicable(
         f"the follower's table would enforce a foreign key that the leader's may ignore: {excerpt(record.query)}",

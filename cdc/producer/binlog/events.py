@@ -38,6 +38,7 @@ __all__ = [
     "query",
     "rotate_name",
     "row_mode",
+    "server_version",
 ]
 
 # A packet consists of its length (3 bytes), its sequence number (1) and its payload. A payload of the largest size
@@ -175,6 +176,11 @@ def rotate(event: RawEvent) -> Position:
 def rotate_name(data: bytes) -> bytes:
     """Returns the name of the next file, from the bytes of a Rotate event."""
     return data[ROTATE_FILE_AT:]
+
+
+def server_version(event: RawEvent) -> str:
+    """Parses a format description: returns the version of the server that wrote the file."""
+    return event.data[FORMAT_SERVER].rstrip(b"\0").decode("ascii")
 
 
 def heartbeat(event: RawEvent) -> Position:

@@ -162,6 +162,7 @@ class Decoder:
         self._saw_rows = False
         self._ends: str | None = None  # xid of the XA transaction that the open transaction commits or rolls back
         self._needs_more = False  # whether the next statement needs events that were logged before it
+        self._server = ""  # the version of the server that wrote the present file
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
         """Sets the filters that hold from the next transaction on."""
@@ -272,7 +273,7 @@ class Decoder:
         elif kind == et.ROTATE:
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            return  # only ``Packets`` needs this event
+            self._server = ev.server_version(event)
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, self._logged(ev.load_query(event)))
         elif kind in et.OF_A_STATEMENT:
@@ -342,7 +343,8 @@ class Decoder:
         yield from self._statement(event, self._logged(event))
 
     def _logged(self, query: RawEvent) -> LoggedStatement:
-        return self._rewrite(logged_statement(query, self._tables.collations, folds_names=self._folds_names))
+        statement = logged_statement(query, self._tables.collations, folds_names=self._folds_names, server=self._server)
+        return self._rewrite(statement)
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text
@@ -356,11 +358,11 @@ class Decoder:
             yield self._begin(event, row_mode(event.data))
         elif kind == "commit" or (kind == "rollback" and not self._saw_rows):
             yield self._commit(event)
-        elif kind == "savepoint":
+        elif kind == "savepoint" or (kind == "rollback to" and not self._saw_rows and not self._xa.is_open):
             return
         elif kind == "xa":
             yield from self._xa_statement(text, event)
-        elif kind == "dml" and self._xa.is_open:
+        elif kind in ("dml", "rollback to") and self._xa.is_open:
             self._xa.keep(event)
         elif effects:
             change = Statement(

@@ -8,6 +8,7 @@ from typing import Any
 
 from cdc.errors import PromiseError
 from cdc.model.folding import folded
+from cdc.model.server_version import makes_column_references
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import passed_over
@@ -15,6 +16,7 @@ from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
+from cdc.sql.foreign_keys import column_references, follows_the_engine
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
@@ -54,10 +56,13 @@ class LoggedStatement:
     unlike: str = ""
 
 
-def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
+def logged_statement(
+    event: RawEvent, collations: Collations, *, folds_names: bool = False, server: str = ""
+) -> LoggedStatement:
     """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
 
     ``folds_names`` is true if the server stores names in lower case; the server logs statements as they were typed.
+    ``server`` is the version of the server that logged the statement; it is empty if unknown.
     """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
@@ -78,27 +83,51 @@ def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bo
     if effects and read.misreads_marks:
         effects = (ANY_DATABASE,)
     text = readable(read.known)
-    failed = None
-    if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
-        failed = PromiseError(
-            f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
-            code="CDC-STATEMENT-FAILED-IN-PART",
-            where=str(event.position),
-            hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
-        )
+    failed = _failed_in_part(query, kind, text, event)
     changed = passed_over(effects)
     if kind == "dml":
         databases = query.variables.get("databases", ())
         changed = changed_by(read.known, database=query.database, databases=databases, **quoting)
     context = _context(query, event, collations, read) if effects else {}
-    if "ddl_xid" in query.variables and adds_foreign_keys(effects, text):
-        context["engine"] = "InnoDB"
+    if effects:
+        context |= _about_foreign_keys(query, effects, text, quoting, server)
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
     found = LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact,
         real(effects),
     )  # fmt: skip
     return _folded(found) if folds_names else found
+
+
+def _failed_in_part(query: ev.Query, kind: str, text: str, event: RawEvent) -> PromiseError | None:
+    """Returns the error for a statement that the leader executed only in part; None for others."""
+    code = query.variables.get("error_code")
+    if not code or kind in ("begin", "commit", "rollback"):
+        return None
+    return PromiseError(
+        f"a statement failed on the leader in part (error {code}): {excerpt(text)}",
+        code="CDC-STATEMENT-FAILED-IN-PART",
+        where=str(event.position),
+        hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
+    )
+
+
+def _about_foreign_keys(
+    query: ev.Query, effects: tuple[Effect, ...], text: str, quoting: dict[str, Any], server: str
+) -> dict[str, Any]:
+    """Returns what the log shows of the foreign keys in a statement: whether the table's engine has foreign keys, and
+    whether the leader makes those in the definitions of columns.
+    """
+    found: dict[str, Any] = {}
+    if "ddl_xid" in query.variables:
+        if adds_foreign_keys(effects, text):
+            found["engine"] = "InnoDB"
+    elif server and "mariadb" not in server.lower() and follows_the_engine(text, **quoting):
+        found["engine"] = "other"
+    makes = makes_column_references(server)
+    if makes is not None and column_references(text, **quoting):
+        found["column_references"] = makes
+    return found
 
 
 def _folded(statement: LoggedStatement) -> LoggedStatement:

@@ -20,7 +20,6 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import (
     FORMAT_CREATED,
-    FORMAT_SERVER,
     FORMAT_VERSION,
     GTID_LAST_COMMITTED,
     GTID_SEQUENCE_NUMBER,
@@ -98,7 +97,7 @@ def _format_description(event: RawEvent) -> Fields:
     data = event.data
     return {
         "binlog_version": int.from_bytes(data[FORMAT_VERSION], "little"),
-        "server_version": data[FORMAT_SERVER].rstrip(b"\0").decode("ascii"),
+        "server_version": ev.server_version(event),
         "created": int.from_bytes(data[FORMAT_CREATED], "little"),
         "checksum": {0: "NONE", 1: "CRC32"}.get(data[-1], "unknown"),
     }

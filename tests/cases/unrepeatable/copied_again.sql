@@ -47,6 +47,14 @@ SELECT COUNT(DISTINCT c) FROM asked;
 -- @both
 -- What may hold a password, and what no copy can mend, stops the producer as before.
 -- @leader
+SET default_week_format = 3;
+ALTER TABLE divided ADD w INT DEFAULT (WEEK('2026-01-01'));
+-- @apply
+-- @stops cdc-producer 3 depends on default_week_format … by hand with the mode
+-- @run cdc-producer --skip {skip}
+-- @follower
+ALTER TABLE copied_again.divided ADD w INT DEFAULT (WEEK('2026-01-01', 3));
+-- @leader
 ALTER TABLE asked ADD d BIGINT DEFAULT (CONNECTION_ID()), CONNECTION = 'mysql://u:hunter2@h/d/t';
 -- @apply
 -- @stops cdc-producer 3 the table's CONNECTION leads to another server

@@ -58,7 +58,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS x.t LIKE u;
 DROP TEMPORARY TABLE IF EXISTS t;
 -- -> temporary
 
--- A default that each server would compute anew; the digits of a division depend on div_precision_increment.
+-- A default that each server would compute anew; the digits of a division depend on div_precision_increment, and a week
+-- without a mode on default_week_format.
 ALTER TABLE t ADD c VARCHAR(36) DEFAULT (UUID());
 -- -> AlterTable db.t, not faithfully
 ALTER TABLE t DROP x, ADD COLUMN (c INT, d DOUBLE DEFAULT (1 + (RAND())) NOT NULL);
@@ -74,6 +75,12 @@ ALTER TABLE t ADD (b INT, c DOUBLE GENERATED ALWAYS AS ((a + 1) / 3) STORED);
 ALTER TABLE t MODIFY c DECIMAL(30, 20) AS (a / 3) STORED NOT NULL;
 -- -> AlterTable db.t, not faithfully
 ALTER TABLE t ADD c DOUBLE AS (a / 3), ADD d INT AS (a DIV 3) STORED, MODIFY b INT DEFAULT (1 / 3);
+-- -> AlterTable db.t
+ALTER TABLE t ADD c INT DEFAULT (week (NOW()) + 1);
+-- -> AlterTable db.t, not faithfully
+ALTER TABLE t MODIFY c INT AS (WEEK(IFNULL(a, b))) STORED;
+-- -> AlterTable db.t, not faithfully
+ALTER TABLE t ADD c INT AS (WEEK(a)), ADD d INT DEFAULT (WEEK(NOW(), 3)), ADD `week` INT AS (YEARWEEK(week)) STORED;
 -- -> AlterTable db.t
 ALTER TABLE t ADD c VARCHAR(9) DEFAULT ('1/3'), ADD CHECK (a / 3 > 1) /* a/b */;
 -- -> AlterTable db.t

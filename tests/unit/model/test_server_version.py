@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.model.server_version import TESTED, is_tested, logs_cascades
+from cdc.model.server_version import TESTED, is_tested, logs_cascades, makes_column_references
 
 PAGE = Path(__file__).parents[3] / "docs" / "deployment.md"
 
@@ -37,3 +37,11 @@ def test_the_page_has_each_series() -> None:
 )  # fmt: skip
 def test_which_servers_log_what_foreign_keys_change(version: str, logs: bool) -> None:
     assert logs_cascades(version) == logs
+
+
+@pytest.mark.parametrize(
+    ("version", "makes"),
+    [("8.0.45", False), ("8.4.3-log", False), ("9.0.0", True), ("10.11.9-MariaDB", True), ("", None), ("x", None)],
+)
+def test_which_servers_make_foreign_keys_of_references_in_columns(version: str, makes: bool | None) -> None:
+    assert makes_column_references(version) is makes

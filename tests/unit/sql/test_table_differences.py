@@ -52,6 +52,14 @@ def test_the_engine_is_left_out_where_the_follower_has_its_own() -> None:
     assert differences(changed(("InnoDB", "MyISAM")), TABLE, any_engine=True) == []
 
 
+@pytest.mark.parametrize("here", ["", "/*!50100 TABLESPACE `innodb_file_per_table` */ "])
+def test_a_tablespace_of_the_leader_is_no_difference(here: str) -> None:
+    ours, theirs = (changed(("ENGINE", f"{space}ENGINE")) for space in (here, "/*!50100 TABLESPACE `t``s` */ "))
+    assert differences(ours, theirs) == []
+    (found,) = differences(ours.replace("utf8mb4", "latin1"), theirs)
+    assert found.change == "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+
+
 def test_partitions_of_the_leader() -> None:
     there = f"{TABLE}\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */"
     (found,) = differences(TABLE, there)

@@ -6,7 +6,7 @@ import pytest
 
 from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.source.follower_statements import FollowerStatements
+from cdc.consumer.source.follower_statements import FollowerStatements, with_same_keys
 from cdc.consumer.source.renaming import Renaming
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
@@ -104,3 +104,42 @@ def test_what_would_be_another_table_as_innodb_is_refused(text: str, why: str) -
     with pytest.raises(Unapplicable, match=why):
         executed(text, engine="InnoDB")
     assert executed(text) == text
+
+
+@pytest.mark.parametrize(
+    ("mark", "leader", "version", "kept"),
+    [
+        ({"column_references": False}, "9.7.4", 90704, False),
+        ({"column_references": True}, "8.0.45", 90704, True),
+        ({"column_references": False}, "9.7.4", 80045, True),
+        ({}, "8.4.3", 90704, False),
+        ({}, "9.7.4", 90704, True),
+        ({}, "", 90704, True),
+        ({}, "", 80045, True),
+    ],
+)
+def test_a_column_has_the_foreign_key_that_it_has_on_the_leader(
+    mark: dict[str, bool], leader: str, version: int, kept: bool
+) -> None:
+    record = of_leader("ALTER TABLE t ADD p INT REFERENCES p (id) ON DELETE CASCADE FIRST", **mark)
+    changed = with_same_keys(record, version=version, leader=lambda: leader)
+    assert changed.query == (record.query if kept else "ALTER TABLE t ADD p INT  FIRST")
+
+
+@pytest.mark.parametrize("mark", [{"column_references": True}, {}])
+def test_a_foreign_key_that_the_follower_would_ignore_is_refused(mark: dict[str, bool]) -> None:
+    record = of_leader("CREATE TABLE t (p INT REFERENCES p (id))", **mark)
+    with pytest.raises(Unapplicable, match=r"MySQL 8\.0\.45 ignores a foreign key in the definition of a column"):
+        with_same_keys(record, version=80045, leader=lambda: "9.7.4")
+    assert with_same_keys(of_leader("ALTER TABLE t ADD p INT", **mark), version=80045, leader=str).query
+
+
+@pytest.mark.parametrize(
+    "text", ["CREATE TABLE t (p INT, FOREIGN KEY (p) REFERENCES p (id))", "ALTER TABLE t ADD p INT REFERENCES p (id)"]
+)
+def test_foreign_keys_that_the_leaders_engine_ignores_are_refused(text: str) -> None:
+    assert executed(text) == executed(text, engine="keep") == text
+    with pytest.raises(Unapplicable, match="would enforce a foreign key that the leader's may ignore"):
+        FollowerStatements(Renaming(Renames({}), replicated=lambda _: True), engine="keep").of(
+            of_leader(text, None, engine="other")
+        )

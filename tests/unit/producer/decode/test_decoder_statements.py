@@ -206,3 +206,35 @@ def test_an_added_foreign_key_comes_with_its_engine_where_the_log_shows_it(text:
     log.query(text, more=INNODB if atomic else b"")
     (found,) = [each for each in decoded(log.events) if isinstance(each, Statement)]
     assert found.context.get("engine") == ("InnoDB" if may and atomic else None)
+
+
+@pytest.mark.parametrize(
+    ("version", "mark"), [("8.0.45", {"column_references": False}), ("9.7.4", {"column_references": True}), ("", {})]
+)
+@pytest.mark.parametrize("clause", ["p INT REFERENCES p (id)", "p INT, FOREIGN KEY (p) REFERENCES p (id)"])
+def test_what_the_leader_makes_of_references_in_a_columns_definition(
+    version: str, mark: dict[str, bool], clause: str
+) -> None:
+    """MySQL ignored them before 9.0."""
+    log = Log()
+    log.add(et.FORMAT_DESCRIPTION, b"\4\0" + version.encode().ljust(50, b"\0"))
+    log.gtid()
+    log.query(f"CREATE TABLE t ({clause})")
+    (_, statement, _) = Leader().decode(log.events)
+    assert isinstance(statement, Statement)
+    known = {name: value for name, value in statement.context.items() if name == "column_references"}
+    assert statement.context.get("engine") == ("other" if version else None), "the event has no number of a DDL"
+    assert known == ({} if "FOREIGN" in clause else mark)
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_a_rollback_to_a_savepoint_is_refused_where_rows_may_be_rolled_back(rows: bool) -> None:
+    log = opened()
+    log.query("SAVEPOINT `s`")
+    if rows:
+        log.table_map()
+        log.rows(1)
+    log.query("ROLLBACK TO `s`")
+    log.xid()
+    found = decoded(log.events)
+    assert kinds(found) == (["Begin", "Rows", "Refused", "Commit"] if rows else ["Begin", "Commit"])

@@ -89,9 +89,12 @@ def test_transactions_do_not_interrupt_an_xa_transaction() -> None:
         decoded(log.events)
 
 
-def test_a_statement_of_an_xa_transaction_is_held_and_refused_at_its_end() -> None:
+@pytest.mark.parametrize("text", ["INSERT INTO t VALUES (2)", "ROLLBACK TO `s`"])
+def test_a_statement_of_an_xa_transaction_is_held_and_refused_at_its_end(text: str) -> None:
+    """MariaDB logs rows that were rolled back to a savepoint with a temporary table, and then that."""
     log = xa(1, end=False)
-    log.query("INSERT INTO t VALUES (2)")
+    log.query("SAVEPOINT `s`")
+    log.query(text)
     log.query(f"XA END {XID}")
     log.prepare()
     log.gtid(6)
