@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_actions(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of which a command has one at most."""
+    """Adds the options that exclude one another."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--status", action="store_true", help="show what has been applied, and end; also while a consumer is running"

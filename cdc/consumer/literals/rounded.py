@@ -1,5 +1,5 @@
-"""Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and writes a table of numbers from which such columns are
-copied.
+"""Writes SQL for columns FLOAT(M,D) and DOUBLE(M,D): the condition that finds a number, and a derived table from which
+numbers are copied.
 
 The server rounds a literal or computed value for such a column to D digits, but does not round a value that it copies
 from another column. So a value on the leader may have more digits than the follower would store from a literal, or be

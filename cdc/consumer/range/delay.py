@@ -1,4 +1,4 @@
-"""Contains three classes that hold transactions back, for three reasons.
+"""Holds transactions back for a delay, a pause, or a limit of rows per second.
 
 ``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
 transactions back from SIGUSR1 until SIGUSR2; the consumer keeps its place, its lock and its connections. ``RateLimit``
@@ -68,7 +68,7 @@ _LOOK_SECONDS = 0.2
 
 
 class Pause:
-    """Pauses the consumer while ``wanted`` is true; a signal handler sets it at any time.
+    """Pauses the consumer while ``wanted`` is true; a signal handler may set it at any time.
 
     ``holding`` is true while nothing more is applied.
 
