@@ -99,7 +99,7 @@ def _fits(record: Record, schema: TableSchema) -> bool:
 
 
 def _all_logged(record: Record) -> bool:
-    """Whether the change in the record caused no changes of other rows on the leader, or the leader has logged those
+    """Whether the leader's foreign keys changed no other rows because of this record, or the leader has logged these
     changes, too.
     """
     return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))

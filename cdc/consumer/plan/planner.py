@@ -164,9 +164,9 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """Returns the step with what its table needs: the leader's sql_mode if the table has values that the server
-    computes, the columns that the server rounds (FLOAT(M,D), DOUBLE(M,D)), and no foreign key checks if the leader
-    logged the changes made by its foreign keys.
+    """Returns the step with the settings that its table requires: the leader's sql_mode if the server computes values
+    of the table; the columns whose values the server rounds (FLOAT(M,D), DOUBLE(M,D)); and no foreign key checks if the
+    leader logged the changes made by its foreign keys.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)

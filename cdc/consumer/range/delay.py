@@ -118,8 +118,8 @@ class Pause:
 
 
 _LOG = logging.getLogger("cdc.consumer")
-# seconds; the shortest and the longest wait; the shortest lets transactions that are due shortly after one another
-# become one batch
+# The shortest and the longest wait, in seconds. Because of the shortest wait, transactions that are due shortly after
+# one another become one batch.
 _LEAST, _MOST = 0.1, 0.5
 
 

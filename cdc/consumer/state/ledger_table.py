@@ -250,9 +250,9 @@ class Intents:
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
         """Commits intents for at least the first statement in ``records``, and returns the intents.
 
-        Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` is then possibly
-        not called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower,
-        and UserError if the follower has executed statements that its ledger lacks.
+        Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` may then not be
+        called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower, and
+        UserError if the follower has executed statements that its ledger lacks.
         """
         number = self._number(records[0].uri.resource)
         unused = _unused(records, number)

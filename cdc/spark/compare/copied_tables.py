@@ -2,7 +2,7 @@
 were copied into the leader's stream.
 
 From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
-stream after this beginning is not on the leader. Older records do not matter, nor does the fold's ``net``.
+stream after this beginning is not on the leader. So neither older records nor the fold's ``net`` count.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:

@@ -21,8 +21,8 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class NotTold(UserError):
-    """Raised if no record contains a table's columns yet: the table has no rows, or an old version wrote the stream
-    without types.
+    """Raised if no record contains a table's columns yet: the table has no rows, or an old version of cdc wrote the
+    stream without types.
     """
 
 
@@ -68,8 +68,9 @@ class History:
 
 
 class Histories:
-    """Splits a leader's history into parts. Each part contains the tables that may have got names or rows from one
-    another. So examining each of many tables takes no longer than reading the whole history a few times."""
+    """Splits a leader's history into parts, so that examining each of many tables takes no longer than reading the
+    whole history a few times. Tables that may have got names or rows from one another are in the same part.
+    """
 
     def __init__(self, history: History) -> None:
         self._whole = history

@@ -23,8 +23,8 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
     """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
-    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). Without ``names``
-    Spark has all that it needs.
+    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). If ``names`` is
+    empty, Spark needs no further packages.
     """
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]

@@ -88,7 +88,7 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
     another leader transaction than the transaction that ends at the checkpoint's sequence. Both are False for an
     undamaged stream.
 
-    Where records copy a table, a checkpoint contains an earlier transaction (``_with_moved``).
+    A checkpoint at a record that copies a table does not count: it contains an earlier transaction (``_with_moved``).
     """
     of, none = "named_struct('hash', {}, 'times', {}, 'ended', {}, 'copies', {}, 'claimed', {})", "CAST(NULL AS BIGINT)"
     once = of.format("xxhash64(side, transaction)", 1, none, "false", none)
