@@ -24,7 +24,7 @@ from cdc.service.retry import Retry
 
 __all__ = ["check"]
 
-# An audit reads the names of the columns and all values from the follower's own binlog.
+# The settings that an audit needs, because it reads the names of columns and all values from the follower's binlog.
 _AUDIT = {"binlog_format": "ROW", "binlog_row_metadata": "FULL", "binlog_row_image": "FULL",
           "binlog_row_value_options": ""}  # fmt: skip
 _TABLES = (
@@ -91,7 +91,8 @@ class _Check:
                 self._items.note(NOT_TAKEN, hint=SWITCH_ON)
 
     def _brokers(self) -> None:
-        """Reads the topics from the brokers, and lists the rights that the profile's Kafka user lacks."""
+        """Reads the topics from the brokers, and lists missing topics and missing rights of the profile's Kafka user.
+        """
         kafka, resource, database = self._profile.kafka, self._profile.mysql_resource_name, self._profile.database
         self._startup.reader.topics(kafka.topics().first)
         self._items.fine(f"Kafka {kafka.bootstrap_servers} answers")
@@ -106,7 +107,7 @@ class _Check:
         """
         startup, topic = self._startup, self._startup.source.topic()
         if topic is None:
-            return  # ``_brokers`` has already listed the error
+            return  # ``_brokers`` has already listed the missing topic
         if checkpoint is None:
             new = Checkpoint(self._profile.mysql_resource_name, topic.name, topic.id, schema=self._session.schema)
             startup.continued(new, topic, continues=False)
@@ -119,7 +120,8 @@ class _Check:
         startup.require_same_names(leader_folds=newest is not None and newest.folds_names)
 
     def _objects(self) -> None:
-        """Lists the triggers, the events and the tables without transactions that would stop the consumer."""
+        """Lists the triggers, the events and the tables of engines without transactions that would stop the consumer.
+        """
         session, items, drop = self._session, self._items, self._profile.consumer.triggers == "drop"
         triggers = Triggers(session, drop=False, passes=self._passes)
         tables = SchemaCache(session, triggers, passes=self._passes)
@@ -131,7 +133,7 @@ class _Check:
         for found in self._replicated(_EVENTS):
             with items.noting():
                 triggers.check_events(found)
-        for found in self._replicated(_TABLES)[:1]:  # its error names all others
+        for found in self._replicated(_TABLES)[:1]:  # the error for one table names all other tables
             with items.noting():
                 tables.check_engine(found)
 

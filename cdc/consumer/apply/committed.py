@@ -21,8 +21,9 @@ class Committed:
     """Keeps the newest ``checkpoint`` that is known to be committed.
 
     After a failover another server answers at the follower's address. It may be a replica that lags behind and still
-    executes its relay log. Until a transaction commits on that server, ``switched`` is true, and the server's own
-    checkpoint is valid. ``incomplete`` is true if the server lacks records that are no longer in memory.
+    executes its relay log. ``switched`` is true until a transaction commits on that server. Until then, each new
+    connection reads the checkpoint from that server. ``incomplete`` is true if the server lacks records that are no
+    longer in memory.
     """
 
     def __init__(self, session: Session, checkpoint: Checkpoint) -> None:

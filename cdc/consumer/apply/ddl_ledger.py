@@ -310,8 +310,8 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable if the statement might assign other numbers to the rows of the follower's table than on
-        the leader.
+        """Raises Unapplicable if the statement might number the rows of the follower's table otherwise than the leader
+        has numbered its rows.
         """
         effect = numbering(record)
         if effect is None or (record.copying and effect.any_order):

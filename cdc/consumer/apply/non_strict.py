@@ -127,7 +127,7 @@ class NonStrictWriter:
         try:
             where = " AND ".join(f"({exact(name, value)})" for name, value in compared)
         except ValueError:
-            return None  # a column contains a JSON document without a literal
+            return None  # a JSON document can't be written as a literal
         sql = f"SELECT COUNT(*) FROM {table_name(record.uri)} WHERE {where}"
         if len(sql.encode()) >= self._session.max_packet:
             return None

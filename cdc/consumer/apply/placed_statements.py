@@ -2,8 +2,8 @@
 
 Before a statement is executed, its row in the ledger is committed with its place: the connection that will execute it,
 and the GTIDs that the server had executed until then (``follower/own_binlog``). After a crash the follower's binlog
-shows whether that connection has executed the statement. If the statement is still running on the lost connection, the
-connection holds a lock, which is awaited.
+shows whether that connection has executed the statement. If the statement is still running on the lost connection, that
+connection holds a lock, and the consumer waits for the lock.
 
 Each statement has its own intent. After a statement was executed, its GTID is read from the binlog, because the ledger
 and the audit need the GTID that the server assigned.

@@ -67,7 +67,9 @@ class Preparation:
         self._tables.forget()
 
     def rest(self) -> None:
-        """Does the work that is due when there is nothing to prepare; must be called from time to time."""
+        """Closes the connection for statements if it is idle. Must be called from time to time while there is nothing
+        to prepare.
+        """
         self._ledger.rest()
 
     def runs(self, batch: Batch) -> bool:

@@ -64,7 +64,7 @@ def executed_gtid(session: Session, place: StatementPlace) -> str | None:
         with connected(**session.settings() | _TIMEOUTS) as connection:
             _require_same(connection, session)
             return _found(connection, excluded, place)
-    except Disconnected as error:  # the command that prints the password failed
+    except Disconnected as error:  # raised if the command that prints the password fails
         raise Interrupted(str(error)) from None
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error) from None

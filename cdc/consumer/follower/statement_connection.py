@@ -150,7 +150,7 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        # the state under which the last statement was executed, if that statement left it unchanged
+        # the session's state for the last statement, if that statement left the state unchanged
         self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:

@@ -55,8 +55,8 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
     it.
 
     For the index, the condition contains a range. The range includes the number even after the server has rounded the
-    ends of the range. It is left out if one of its ends is too large for the column, because the server would then find
-    nothing.
+    ends of the range. The range is left out if one of its ends is too large for the column, because the server would
+    then find nothing.
     """
     unit = 10.0**-column.decimals
     exactly, value = f"{name}+0e0={number}", float(number)

@@ -143,7 +143,7 @@ def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> 
     schemas = {uri: schema(uri) for uri in tables}
     ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
     if any(schemas[uri].related for uri in ordered):
-        # Tables with foreign keys keep the common order of their changes.
+        # The changes of all tables with foreign keys keep the leader's order.
         ordered |= {uri for uri in tables if schemas[uri].related}
     steps = in_order(record for record in records if record.uri in ordered) if ordered else []
     for uri, rows in tables.items():

@@ -105,7 +105,7 @@ class Pause:
     def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
         self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
         self.holding = True
-        yield None  # lets the batches before the pause commit
+        yield None  # the batches before the pause commit now
         tell(True)
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):

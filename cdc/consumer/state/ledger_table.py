@@ -56,8 +56,8 @@ __all__ = [
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
 # The ``note`` in the rows of statements that are not executed because the follower's base copy contains their effects.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
-_PLACE = "place"  # key in the context of an intent without a GTID: its ``StatementPlace``
-BYTES = "bytes"  # key in the context: the exact bytes of a statement, in base64
+_PLACE = "place"  # the key of the ``StatementPlace`` in the context of an intent without a GTID
+BYTES = "bytes"  # the key of a statement's exact bytes, in base64, in the context of a row
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
