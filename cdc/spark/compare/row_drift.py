@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # a sample contains rows of at least this number of tables, if there are as many
+_MOST_TABLES = 1_000  # a sample contains rows of at least this number of tables, if that many tables have drifted rows
 
 Row = TypeVar("Row")
 
@@ -226,7 +226,9 @@ def not_equal(comparison: DataFrame) -> DataFrame:
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
-    """Prefixes each column of one side's fold with the side; the image of an existing keyless row is its identity."""
+    """Prefixes each column of one side's fold with the name of the side. In a keyless table, the image of a row that
+    exists is its identity.
+    """
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
     fields = {name: F.col(name) for name in _FOLDED} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))

@@ -23,7 +23,7 @@ NAMED = "array_join(known, ', ')"
 """The SQL of a text that names a row in errors: the values by which the row is ``known``. It is evaluated only for
 errors: for each row it would take about 1 µs of CPU."""
 
-_ORDER_BITS = 23  # bits for the number of a row in its record; see streams.row_digests
+_ORDER_BITS = 23  # bits for the number of a row in its record; see streams.row_places
 _STEPS = """
     IF(old IS NOT NULL AND new IS NOT NULL AND old != new,
         array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),

@@ -213,7 +213,9 @@ def generated_columns(history: History, tables: Collection[str]) -> frozenset[st
 
 
 def _is_created(history: History, tables: Collection[str]) -> bool:
-    """Whether the history contains a definition of a table with one of these names, or of the table that it is LIKE."""
+    """Whether the history contains a definition of a table with one of these names, or of the table that such a table
+    was created LIKE.
+    """
     wanted = {each.casefold() for each in tables}
     for act in reversed(history.acts):
         name = table_name(act.uri) if act.action == "CreateTable" else None
