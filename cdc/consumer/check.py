@@ -91,8 +91,7 @@ class _Check:
                 self._items.note(NOT_TAKEN, hint=SWITCH_ON)
 
     def _brokers(self) -> None:
-        """Reads the topics from the brokers, and lists missing topics and missing rights of the profile's Kafka user.
-        """
+        """Reads the topics, and lists missing topics and missing rights of the profile's Kafka user."""
         kafka, resource, database = self._profile.kafka, self._profile.mysql_resource_name, self._profile.database
         self._startup.reader.topics(kafka.topics().first)
         self._items.fine(f"Kafka {kafka.bootstrap_servers} answers")
@@ -120,8 +119,7 @@ class _Check:
         startup.require_same_names(leader_folds=newest is not None and newest.folds_names)
 
     def _objects(self) -> None:
-        """Lists the triggers, the events and the tables of engines without transactions that would stop the consumer.
-        """
+        """Lists triggers, events and tables of engines without transactions that would stop the consumer."""
         session, items, drop = self._session, self._items, self._profile.consumer.triggers == "drop"
         triggers = Triggers(session, drop=False, passes=self._passes)
         tables = SchemaCache(session, triggers, passes=self._passes)

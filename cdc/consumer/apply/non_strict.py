@@ -81,8 +81,8 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """Sets a savepoint for ``again``, and returns the result of ``count``. Must be called before the change is
-        stored.
+        """Sets a savepoint, to which ``again`` returns, and returns the result of ``count``. Must be called before the
+        change is stored.
         """
         self._session.run([_BEFORE])
         return self.count(change)

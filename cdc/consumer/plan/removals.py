@@ -50,8 +50,8 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """Writes the query that finds the follower's first rows with one of the images, as many as must be deleted. The
-        query returns the artificial keys of these rows.
+        """Writes a query that finds as many of the follower's rows with these images as must be deleted. The query
+        returns the artificial key of each row.
         """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
