@@ -39,7 +39,7 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
     """Returns the jars in CDC_SPARK_JARS (a comma-separated list) or, if this variable is not set, the jars that
     ``remember`` wrote to ``kept`` for the Maven ``names``.
 
-    Empty if there are no jars, or if one of them is not a file.
+    The list is empty if there are no jars, or if one of them is not a file.
     """
     given = environment.get("CDC_SPARK_JARS")
     jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]

@@ -278,8 +278,9 @@ def checkpoint(resource: str) -> str:
 def changed_by_others(resource: str) -> str:
     """Writes the SQL of the full name of the consumer's own table that a record changes.
 
-    NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
-    record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.
+    The expression is NULL for a change that the consumer of the leader ``resource`` also makes without moving its
+    checkpoint, and for a record of any other table. Rows that consumers of other leaders keep in the same tables are
+    ignored.
     """
     # A consumer without the privilege to assign GTIDs notes the place of an intent again when it tries again.
     was_one = f"(r.before IS NULL OR {_cell('r.before', 'state', 'Enum')} = 'intent')"
