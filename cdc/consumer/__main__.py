@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_actions(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of which a command has one at most."""
+    """Adds the options that exclude one another."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--status", action="store_true", help="show what has been applied, and end; also while a consumer is running"
@@ -153,8 +153,8 @@ def _consume(profile: Profile, options: Options) -> int:
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
-    # The program holds millions of dicts without cycles. The garbage collector took a third of the time with a tenth of
-    # this threshold, and even more with Python's default threshold.
+    # The program holds millions of dicts, none of which is part of a cycle. With a tenth of this threshold, the garbage
+    # collector took a third of the time; with Python's default threshold, it took even more.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     counters = Counters()
@@ -175,7 +175,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # a handler may run between any two instructions, so it does nothing else
+    pause.wanted = wanted  # a signal handler may run between any two instructions, so it only sets this flag
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Checks all that the consumer needs, and lists what must be changed first (``cdc-consumer PROFILE --check``).
 
-It takes no lock, so that a consumer may run, and writes nothing to the follower or to Kafka.
+The check acquires no lock, so a consumer may run at the same time. It writes nothing to the follower or to Kafka.
 """
 
 import threading
@@ -24,7 +24,7 @@ from cdc.service.retry import Retry
 
 __all__ = ["check"]
 
-# An audit reads the names of the columns and all values from the follower's own binlog.
+# The settings that an audit needs, because it reads the names of columns and all values from the follower's binlog.
 _AUDIT = {"binlog_format": "ROW", "binlog_row_metadata": "FULL", "binlog_row_image": "FULL",
           "binlog_row_value_options": ""}  # fmt: skip
 _TABLES = (
@@ -50,7 +50,7 @@ def check(profile: Profile, *, leader: Profile | None) -> int:
 
 
 class _Check:
-    """Does the steps of the check, the cheap ones first. Continues after an error, so that all errors are listed."""
+    """Runs the checks, the cheap ones first. It continues after an error, so that all errors are listed."""
 
     def __init__(self, startup: Startup, items: CheckList) -> None:
         self._startup = startup
@@ -59,7 +59,7 @@ class _Check:
         self._items = items
 
     def run(self, leader: Profile | None) -> None:
-        """Does all steps; ``leader`` is the producer's profile, if it is known."""
+        """Runs all checks; ``leader`` is the producer's profile, None if it was not given."""
         items, checkpoint = self._items, None
         with items.noting():
             self._follower()
@@ -79,7 +79,7 @@ class _Check:
                 self._definitions(leader, checkpoint)
 
     def _follower(self) -> None:
-        """Connects, and lists the settings and grants that must be changed."""
+        """Connects to the follower, and lists the settings and grants that must be changed."""
         session, name = self._session, str(self._profile.database)
         problems = preflight.problems(session, name=name)
         self._items.fine(f"the follower {name} answers: MySQL {version_text(session.version)}")
@@ -91,7 +91,7 @@ class _Check:
                 self._items.note(NOT_TAKEN, hint=SWITCH_ON)
 
     def _brokers(self) -> None:
-        """Asks the brokers for the topics, and for our user's rights there."""
+        """Reads the topics, and lists missing topics and missing rights of the profile's Kafka user."""
         kafka, resource, database = self._profile.kafka, self._profile.mysql_resource_name, self._profile.database
         self._startup.reader.topics(kafka.topics().first)
         self._items.fine(f"Kafka {kafka.bootstrap_servers} answers")
@@ -101,10 +101,12 @@ class _Check:
             self._items.problem(error)
 
     def _topics(self, checkpoint: Checkpoint | None) -> None:
-        """Checks that the topics continue what the follower has, or begin where a copy of the leader ends."""
+        """Checks that the topics contain all records after the follower's checkpoint or, for a new follower, all
+        records that it needs.
+        """
         startup, topic = self._startup, self._startup.source.topic()
         if topic is None:
-            return  # the step before has listed it
+            return  # ``_brokers`` has already listed the missing topic
         if checkpoint is None:
             new = Checkpoint(self._profile.mysql_resource_name, topic.name, topic.id, schema=self._session.schema)
             startup.continued(new, topic, continues=False)
@@ -117,7 +119,7 @@ class _Check:
         startup.require_same_names(leader_folds=newest is not None and newest.folds_names)
 
     def _objects(self) -> None:
-        """Lists what stands in the way of rows: triggers, events, and tables without transactions."""
+        """Lists triggers, events and tables of engines without transactions that would stop the consumer."""
         session, items, drop = self._session, self._items, self._profile.consumer.triggers == "drop"
         triggers = Triggers(session, drop=False, passes=self._passes)
         tables = SchemaCache(session, triggers, passes=self._passes)
@@ -129,12 +131,12 @@ class _Check:
         for found in self._replicated(_EVENTS):
             with items.noting():
                 triggers.check_events(found)
-        for found in self._replicated(_TABLES)[:1]:  # its error names all others
+        for found in self._replicated(_TABLES)[:1]:  # the error for one table names all other tables
             with items.noting():
                 tables.check_engine(found)
 
     def _audit(self) -> None:
-        """Notes what an audit of this follower needs."""
+        """Lists the settings of the follower that an audit needs."""
         for variable, wanted in _AUDIT.items():
             value = str(self._session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
             if value != wanted:
@@ -145,7 +147,7 @@ class _Check:
         preflight.log_missing_capture(self._session)
 
     def _definitions(self, leader: Profile, checkpoint: Checkpoint | None) -> None:
-        """Compares the definitions of the tables with the leader's."""
+        """Compares the definitions of the follower's tables with the leader's."""
         if checkpoint is None and not self._profile.consumer.start:
             self._items.note(
                 "the tables' definitions are not compared: the follower is new, and the topic creates them"

@@ -1,4 +1,4 @@
-"""Compares the definitions of the follower's tables with those of the leader's, which both servers are asked for."""
+"""Compares the definitions of the follower's tables with the leader's; both servers are queried."""
 
 import re
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ Table = tuple[str, str]
 
 
 class Comparison:
-    """Compares all tables that both profiles let through. ``profile`` is the consumer's, ``leader`` the producer's;
-    ``folds`` is true if the follower has all names in lower case.
+    """Compares all tables that pass the filters of both profiles. ``profile`` is the consumer's, ``leader`` the
+    producer's; ``folds`` is true if the follower stores all names in lower case.
 
-    Raises UserError if the two profiles are not of one stream.
+    Raises UserError if the two profiles do not belong to one stream.
     """
 
     def __init__(self, profile: Profile, leader: Profile, renames: Renames, *, folds: bool) -> None:
@@ -34,8 +34,9 @@ class Comparison:
         self._ours = self._theirs = Definitions({}, is_mysql=True)
 
     def read(self) -> None:
-        """Queries both servers, the leader first: what it changes meanwhile looks like a lag, and not the other way
-        round. Raises UserError.
+        """Reads the definitions from both servers, the leader's first. A difference that arises between the two reads
+        comes from a statement that the follower has applied already. The topic contains this statement, so the caller
+        reports a lag instead of a problem. Raises UserError.
         """
         self._theirs = table_definitions(self._leader.database, wants=self._wanted)
         own = self._profile.consumer.schema
@@ -57,7 +58,7 @@ class Comparison:
                 yield error
 
     def summary(self) -> str:
-        """Returns a sentence about what was compared."""
+        """Returns a sentence that describes what was compared."""
         what = "the definitions" if self._theirs.is_mysql else "the names, not the definitions of a MariaDB leader,"
         return f"{what} of {self._compared} tables were compared with the leader {self._leader.database}"
 
@@ -74,7 +75,7 @@ class Comparison:
         )
 
     def _wanted(self, database: str, table: str) -> bool:
-        """Whether a table is in the topic and replicated from there; names are the leader's."""
+        """Whether the table passes the producer's and the consumer's filters; the names are the leader's."""
         names = (folded(database), folded(table)) if self._folds else (database, table)
         return self._leader.filters.wants_table(database, table) and self._profile.filters.wants_table(*names)
 
@@ -84,7 +85,7 @@ class Comparison:
         return self._renames.new(names[0]), names[1]
 
     def _text(self, definition: str) -> str:
-        """Returns the leader's definition with the follower's names of databases."""
+        """Returns the leader's definition with the follower's database names."""
         return _OTHER_DATABASE.sub(lambda found: identifier(self._renames.new(found[1].replace("``", "`"))), definition)
 
 

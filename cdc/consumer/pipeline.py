@@ -120,7 +120,7 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -
 
 
 def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Before anything is applied, searches the topics for the transaction with the GTID of ``--until``.
+    """Searches the topics for the transaction with the GTID of ``--until``, before anything is applied.
 
     Notes in ``until`` if the transaction is found. Does not search if the producer has not read the GTID yet. The
     source must be started again afterwards. Raises UserError if the producer has read the GTID, but no record after the
@@ -131,8 +131,8 @@ def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
         return
 
     def start() -> None:
-        # The end of the topic is requested after the newest entry of the commit log was read, so that it is not before
-        # the end in that entry.
+        # The end of the topic is requested after the newest entry of the commit log was read. So all records that this
+        # entry covers are before the end.
         topic = source.topic()
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
@@ -222,7 +222,8 @@ def _applied(
     profile, applier, renaming = startup.profile, stages.applier, stages.renaming
     startup.load_names(renaming)
     records = startup.source.records(startup.calls.stop)
-    # from now on, the producer itself refuses a leader with another lower_case_table_names
+    # Only for a new follower, the setting is compared with the leader's. Later the producer itself refuses a leader
+    # with another lower_case_table_names.
     if applier.checkpoint.sequence < 0:
         records = startup.known_names(records)
     if renaming:
@@ -260,7 +261,7 @@ def _check_end(options: Options, sequence: int) -> None:
 
 
 def attachment(profile: Profile, reader: KafkaReader) -> Attachment:
-    """Returns the rules of the base copy that the profile names (consumer.start)."""
+    """Returns the rules for the base copy in the profile (consumer.start)."""
     commits = profile.kafka.topics().commits
     return Attachment(
         profile.consumer.start,

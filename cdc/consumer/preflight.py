@@ -205,8 +205,8 @@ def _missing_grants(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _unsettable(session: Session, name: str) -> Iterable[UserError]:
-    """Yields errors about settings of the server that the user may not change for a session, and that would make other
-    tables than the leader's.
+    """Yields errors about server settings that the user may not change for a session, and with which the follower's
+    tables would differ from the leader's.
     """
     variable = "sql_generate_invisible_primary_key"
     found = session.rows(f"SHOW GLOBAL VARIABLES LIKE '{variable}'")
@@ -341,7 +341,8 @@ def load_checkpoint(
 
 
 def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
-    """Reads the leader's checkpoint from the follower, where nothing is created; None if there is none.
+    """Reads the leader's checkpoint from the follower without creating anything; None if the follower has no checkpoint
+    of this leader.
 
     Raises the errors of ``load_checkpoint``.
     """

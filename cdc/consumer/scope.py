@@ -36,8 +36,8 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def require_no_masks(profile: Profile) -> None:
-    """Raises UserError if the profile masks columns, which only the producer's profile does: their values would be on
-    the follower as they are in the topic.
+    """Raises UserError if the profile masks columns. Only the producer can mask columns; the follower would get the
+    unmasked values that are in the topic.
     """
     if profile.filters.mask_columns:
         raise UserError(

@@ -94,8 +94,8 @@ class Startup:
     def unconnected(
         cls, profile: Profile, session: Session, opened: ExitStack, *, retry: Retry, stop: threading.Event
     ) -> Self:
-        """Connects to the brokers only; the follower is asked by ``session``, which the caller connects. ``opened``
-        closes both when the program ends.
+        """Connects only to the brokers. The caller must connect ``session`` to the follower. ``opened`` closes both
+        connections when the program ends.
 
         Raises UserError for settings that the consumer or librdkafka refuses.
         """

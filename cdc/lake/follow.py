@@ -74,8 +74,8 @@ class Following:
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
         if self._newest is None and not self._waits:
-            # The first run reads the whole stream, which may take hours. The check does not limit its duration, because
-            # the program ends if the run fails.
+            # The first run reads the whole stream, which may take hours, so its duration has no limit here. If the run
+            # fails, the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
         if self._newest is not None:

@@ -1,5 +1,5 @@
-"""The program cdc-repair: reads in an audit's report which rows have drifted, and requests from the leader's producer
-that it sends them again.
+"""The program cdc-repair: reads from an audit's report which rows have drifted, and requests the leader's producer to
+send these rows again.
 """
 
 import argparse

@@ -331,8 +331,8 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """Returns the indexes of the columns that identify a row; None if a row is identified only by all columns together.
-    Empty for a part whose rows can't be read.
+    """Returns the indexes of the columns that identify a row, or None if a row is identified only by all columns
+    together. The tuple is empty if the rows of the part can't be read.
     """
     return part.known if not part.refused else ()
 

@@ -129,7 +129,7 @@ def _applied(
                     logged_at = time.monotonic()
                     event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
         except Reread:
-            pass  # the follower's place was taken by another server, which lacks the newest of the loaded rows
+            pass  # another server took the follower's place, and lacks the newest of the loaded rows
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 

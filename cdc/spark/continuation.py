@@ -60,7 +60,7 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
         print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
               "audit reads the same records again", file=sys.stderr, flush=True)  # fmt: skip
         return
-    # Spark's log is off meanwhile: it would contain a stack trace for each task that failed.
+    # Spark's log is switched off while the state is saved: it would contain a stack trace for each task that fails.
     spark.sparkContext.setLogLevel("OFF")
     try:
         state.save(topics.held, found, topics.ids)

@@ -73,7 +73,9 @@ def audit_topics(
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An ``audit``, and the part of the topics that it ``covered``, None if the next audit can't continue after it."""
+    """The ``audit``, and the part of the topics that it ``covered``. ``covered`` is None if the next audit can't
+    continue after this part.
+    """
 
     audit: Audit
     covered: Covered | None = None

@@ -101,7 +101,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
         arrivals = their_arrivals()
     return Topics(
         records=records,
-        # With a state, the arrivals are read once more to determine where the next audit continues.
+        # A run with a state reads the arrivals again later, to determine where the next audit continues.
         arrivals=cached(arrivals) if state else arrivals,
         spans=spans,
         ids=ids,

@@ -102,7 +102,8 @@ class Applier:
                 if not self._persist(wait=batch is None):
                     return
             except CdcError:
-                # The statements before the failed statement have committed, so they are reported before the error.
+                # The statements before the failed statement have committed. Their commits are yielded before the error
+                # is raised.
                 yield from self._take_applied()
                 raise
             yield from self._take_applied()

@@ -58,8 +58,8 @@ class Chunks:
         try:
             if covering.refused is not None:
                 raise covering.refused
-            # LOAD DATA is not used for the table now. It may have caused the failure, since it stores some values only
-            # with a warning.
+            # From here on the table's rows are inserted without LOAD DATA, which may have caused the failure: it stores
+            # some values only with a warning.
             self._tables.pause_loading([chunk.uri])
             if chunk.range is not None and chunk.range.piece is not None:
                 self._apply_piece(covering)

@@ -21,8 +21,9 @@ class Committed:
     """Keeps the newest ``checkpoint`` that is known to be committed.
 
     After a failover another server answers at the follower's address. It may be a replica that lags behind and still
-    executes its relay log. Until a transaction commits on that server, ``switched`` is true, and the server's own
-    checkpoint is valid. ``incomplete`` is true if the server lacks records that are no longer in memory.
+    executes its relay log. ``switched`` is true until a transaction commits on that server. Until then, each new
+    connection reads the checkpoint from that server. ``incomplete`` is true if the server lacks records that are no
+    longer in memory.
     """
 
     def __init__(self, session: Session, checkpoint: Checkpoint) -> None:
@@ -75,7 +76,7 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     ``highest``.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused;
-    PromiseError if the server was not a replica of the former server; UserError (``rewinds``).
+    PromiseError if the server was not a replica of the former server; UserError for an unfinished rewind (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # With layout "single" the follower may lack the table of offsets in other topics, and needs no such offsets.

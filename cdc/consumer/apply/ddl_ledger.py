@@ -14,8 +14,8 @@ The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION an
 that form (error 3977), so the table is created and committed under the statement's GTID, and then the rows, the ledger
 row and the checkpoint are committed together. Between the two commits the follower has an empty table.
 
-A user who may not assign GTIDs (``consumer.privileges``) executes one statement after the other, each with its own
-intent; what a GTID shows is then looked for in the follower's binlog (``placed_statements``).
+If the user may not assign GTIDs (``consumer.privileges``), statements are executed one at a time, each with its own
+intent, and the follower's binlog shows whether a statement was executed (``placed_statements``).
 """
 
 import logging
@@ -59,8 +59,8 @@ _THERE = (
     "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
     "else undo it there and start again"
 )
-# The numbers of errors about something that only some versions accept: syntax, functions, engines, character sets,
-# collations, and kinds of columns and keys.
+# The error numbers for syntax, functions, engines, character sets, collations, and kinds of columns and keys that only
+# some versions of MySQL accept.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
 # Finds the privileges in the server's text, such as "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN
@@ -147,11 +147,11 @@ class DdlLedger:
         """Executes at least the first statement of ``records``, and returns, for each executed statement, SQL that
         notes it in the ledger. A statement that was executed before is not executed again, only noted.
 
-        The caller must commit this SQL together with the checkpoint. The method ends early before a statement that
-        fails or that the filters leave out, and also after about a second, so that the caller commits the executed
-        statements first. ``commit`` commits the rows that precede the first statement; it is called before that
-        statement is executed. Raises Unapplicable if the follower refuses the first statement, Interrupted if the first
-        statement must be tried again.
+        The caller must commit this SQL together with the checkpoint. The method returns early before a statement that
+        fails or that the filters leave out, and after about a second. The caller then commits the executed statements
+        and calls the method again for the others. ``commit`` commits the rows that precede the first statement; it is
+        called before that statement is executed. Raises Unapplicable if the follower refuses the first statement,
+        Interrupted if the first statement must be tried again.
         """
         first = records[0]
         try:
@@ -219,7 +219,7 @@ class DdlLedger:
             raise failed[1]
 
     def _for_follower(self, records: Sequence[Record]) -> list[Record]:
-        """Rewrites for the follower the statements before the first statement that must not be executed.
+        """Rewrites the statements for the follower, up to the first statement that must not be executed.
 
         Raises Unapplicable or UserError if the first statement can't be rewritten.
         """
@@ -244,8 +244,8 @@ class DdlLedger:
         return list(self._ready.values())
 
     def _placed_before(self, record: Record) -> list[Statement]:
-        """Returns SQL that notes the statement if it was executed before, but under a GTID of the server; else an empty
-        list. Only the first statement of a batch can have been.
+        """Returns the SQL that notes the statement as done if it was already executed under a GTID that the server
+        assigned; otherwise an empty list. Only the first statement of a batch can have been executed already.
         """
         gtid = self._placed.gtid_of(record)
         return [] if gtid is None else [self._done(record, gtid)]
@@ -284,8 +284,8 @@ class DdlLedger:
     def _reason(self, record: Record) -> str | None:
         """Returns the reason why the statement is not executed; None if it is to be executed. Raises Unapplicable."""
         reason = self._why_not(record)
-        # The claims of a statement are checked if it will be executed: by this program now or, in the case of a trigger
-        # or event, when an operator promotes the follower.
+        # The record's claims about its statement are checked if the statement will be executed: by this program now or,
+        # for a trigger or event, when an operator promotes the follower.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
             check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason
@@ -319,8 +319,8 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable if the statement might assign other numbers to the rows of the follower's table than on
-        the leader.
+        """Raises Unapplicable if the statement might number the rows of the follower's table otherwise than the leader
+        has numbered its rows.
         """
         effect = numbering(record)
         if effect is None or (record.copying and effect.any_order):
@@ -334,7 +334,8 @@ class DdlLedger:
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
-            # The leader must have numbered the rows in the same order, but that can't be seen in the stream.
+            # The leader must have numbered the rows in the same order. The stream does not show that order, so it is
+            # only logged here.
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 

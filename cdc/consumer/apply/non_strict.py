@@ -82,8 +82,8 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """Sets a savepoint for ``again``, and returns the result of ``count``. Must be called before the change is
-        stored.
+        """Sets a savepoint, to which ``again`` returns, and returns the result of ``count``. Must be called before the
+        change is stored.
         """
         self._session.run([_BEFORE])
         return self.count(change)
@@ -128,7 +128,7 @@ class NonStrictWriter:
         try:
             where = " AND ".join(f"({exact(name, value)})" for name, value in compared)
         except ValueError:
-            return None  # a column contains a JSON document without a literal
+            return None  # a JSON document can't be written as a literal
         sql = f"SELECT COUNT(*) FROM {table_name(record.uri)} WHERE {where}"
         if len(sql.encode()) >= self._session.max_packet:
             return None

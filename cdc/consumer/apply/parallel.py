@@ -1,10 +1,10 @@
 """Executes independent batches in parallel, each on its own connection, and commits them in order.
 
-With large batches, most of the time is spent by the server on one connection. So the rows of a batch are sent over one
-connection while other connections still execute earlier batches. All promises of serial execution stay valid. Each
-batch updates the checkpoint in the transaction of its rows, and that UPDATE matches no row until the previous batch has
-committed its checkpoint. So the follower commits the batches in the leader's order, each completely or not at all, and
-at most one COMMIT is outstanding.
+With large batches, most of the time passes while the server executes the statements of one connection. So the rows of a
+batch are sent over one connection while other connections still execute earlier batches. All promises of serial
+execution stay valid. Each batch updates the checkpoint in the transaction of its rows, and that UPDATE matches no row
+until the previous batch has committed its checkpoint. So the follower commits the batches in the leader's order, each
+completely or not at all, and at most one COMMIT is outstanding.
 
 Any failure ends the run: all uncommitted batches are rolled back and executed again serially. If a row caused the
 failure, the serial execution finds the row.
@@ -114,7 +114,7 @@ class ParallelExecutor:
 
     def _put(self, batch: PlannedBatch) -> None:
         found = packets(batch.statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
-        first = next(found)  # this builds the packet while the server executes the batches before it
+        first = next(found)  # builds the packet while the server still executes earlier batches
         if len(self._run) < len(self._sessions):
             session, front = self._opened(), [_SHORT_WAIT]
         else:

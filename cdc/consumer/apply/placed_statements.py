@@ -1,12 +1,12 @@
 """Finds out whether a statement was executed, for a user who may not assign GTIDs (``consumer.privileges = "schema"``).
 
 Before a statement is executed, its row in the ledger is committed with its place: the connection that will execute it,
-and what the server had executed until then (``follower/own_binlog``). After a crash the follower's binlog shows whether
-that connection has executed the statement. If the statement is still running on the lost connection, the connection
-holds a lock, which is awaited.
+and the GTIDs that the server had executed until then (``follower/own_binlog``). After a crash the follower's binlog
+shows whether that connection has executed the statement. If the statement is still running on the lost connection, that
+connection holds a lock, and the consumer waits for the lock.
 
-Each statement has its own intent, and is looked for in the binlog after it was executed: the ledger and the audit need
-the GTID that the server gave it.
+Each statement has its own intent. After a statement was executed, its GTID is read from the binlog, because the ledger
+and the audit need the GTID that the server assigned.
 """
 
 import json
@@ -27,8 +27,8 @@ _MICROSECONDS = 1_000_000
 
 
 class PlacedStatements:
-    """Intends statements with their places, and finds the GTIDs of those that were executed. ``session`` must hold the
-    consumer's lock.
+    """Writes intents with the places of statements to the ledger, and finds the GTIDs of executed statements.
+    ``session`` must hold the consumer's lock.
     """
 
     def __init__(self, session: Session) -> None:
@@ -42,7 +42,8 @@ class PlacedStatements:
         rows = self._session.rows(ledger_table.intent(self._session.schema, record))
         gtid, place = rows[0] if rows else ("", None)
         if gtid:
-            # With more privileges the statement is executed under this GTID, which waits for its end by itself.
+            # An earlier run with more privileges chose this GTID. A session that still has these privileges executes
+            # the statement under this GTID, and SET gtid_next waits for a statement that is still running.
             return gtid if not self._session.assigns_gtids and self._executed(gtid) else None
         if place is None:
             return None
@@ -50,8 +51,8 @@ class PlacedStatements:
         return self._search(record, StatementPlace(*json.loads(place)))
 
     def last_executed(self, resource: str, *, after: int) -> int:
-        """Returns the highest sequence of the statements after ``after`` that were executed or are being executed, as
-        far as their intents have places; else ``after``. Raises Interrupted and Refused.
+        """Returns the highest sequence above ``after`` of a statement that was executed or is running; ``after`` if
+        there is none. Only statements whose intents have places are considered. Raises Interrupted and Refused.
         """
         intents = self._session.rows(ledger_table.placed_intents(self._session.schema, resource, after=after))
         ((holder,),) = self._session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource, STATEMENT)}')")
@@ -97,7 +98,9 @@ class PlacedStatements:
             ) from None
 
     def _executed(self, gtid: str) -> bool:
-        """Whether the statement was executed under a ``gtid`` that the consumer, with more privileges, had assigned."""
+        """Whether a statement was executed under ``gtid``, which an earlier run of the consumer with more privileges
+        chose for it. Raises Interrupted if the statement is still running.
+        """
         owned = f"LOCATE(CONCAT(LOWER({quoted(gtid)}), '#'), LOWER(@@GLOBAL.gtid_owned))"
         ((executed, running),) = self._session.rows(
             f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed), {owned}"
@@ -107,7 +110,9 @@ class PlacedStatements:
         return bool(executed)
 
     def _await_end(self, record: Record) -> None:
-        """Waits until no lost connection executes a statement any more. Raises Locked if one still does."""
+        """Waits until no lost connection executes a statement any more. Raises Locked if a statement is still running
+        after ``_LOCK_SECONDS``.
+        """
         name = lock_name(record.uri.resource, STATEMENT)
         if self._session.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
             raise Locked("a statement of a consumer that has ended is still running on this follower")

@@ -5,7 +5,7 @@ So no change is lost, and no change is applied twice. The statements that end th
 contain an UPDATE that moves the checkpoint to the last record of the batch. If a batch fails before its COMMIT, neither
 its rows nor the new checkpoint are stored. If the connection is lost before the answer to a COMMIT arrives, the
 server's checkpoint shows whether the COMMIT has succeeded (``committed.resolve_commit``). The UPDATE matches no row if
-another program has moved the checkpoint, or if the batch before has not committed.
+another program has moved the checkpoint, or if the previous batch has not committed.
 
     PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED
                  │  ▲

@@ -63,13 +63,13 @@ class Preparation:
         self._reached = checkpoint
 
     def forget_tables(self) -> None:
-        """Forgets the definitions of all tables, because they may have changed, so that they are read from the follower
-        again.
-        """
+        """Forgets the definitions of all tables, which may have changed. They are read from the follower again."""
         self._tables.forget()
 
     def rest(self) -> None:
-        """Does the work that is due when there is nothing to prepare; must be called from time to time."""
+        """Closes the connection for statements if it is idle. Must be called from time to time while there is nothing
+        to prepare.
+        """
         self._ledger.rest()
 
     def runs(self, batch: Batch) -> bool:
@@ -173,7 +173,7 @@ class Preparation:
         if not batch.statements:
             return batch
         self._notes = self._ledger.execute(batch.statements, commit)
-        commit([])  # commits the rows that precede the statements, since possibly no statement had to be executed
+        commit([])  # commits the rows before the statements; ``execute`` does so only if it executes a statement
         batch, _ = batch.cut(len(self._notes))
         if self._ledger.skips:
             # Even if a statement is skipped, tables may have changed: the operator may have executed another form of

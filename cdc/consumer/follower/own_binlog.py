@@ -1,9 +1,8 @@
 """Finds in the follower's binlog whether a connection has executed a statement, and the GTID that the server gave it.
 
-A user who may not assign GTIDs can find out in this way, after a crash, whether a statement was executed. The server
-logs some statements in another form than they were sent, and without their comments, so the text does not show which
-statement it is. But with each statement it logs the id of the connection, and the session's time, which is the time at
-which the leader executed the statement.
+After a crash, this shows whether a statement was executed, if the user may not assign GTIDs. The text in the binlog
+does not identify the statement, because the server rewrites some statements and drops comments. But each event contains
+the id of the connection, and the session's time, which the consumer sets to the time of the statement on the leader.
 """
 
 import struct
@@ -31,10 +30,9 @@ _OF_ROWS = (b"BEGIN", b"COMMIT", b"ROLLBACK", b"SAVEPOINT", b"XA ")
 
 
 class StatementPlace(NamedTuple):
-    """Describes where in a binlog a statement is found, if it was executed: ``server`` is the UUID of the server,
-    ``connection`` the id of the connection there, ``second`` the time in the statement's event, None if any.
-
-    ``executed`` are the GTIDs of this server's own transactions that were executed before the statement.
+    """Identifies a statement in a server's binlog. ``server`` is the UUID of the server, ``connection`` the id of the
+    connection, and ``second`` the time in the statement's event; with None, any time matches. ``executed`` are the
+    GTIDs that the server itself had assigned before the statement.
     """
 
     server: str
@@ -50,14 +48,15 @@ class StatementPlace(NamedTuple):
 
 
 def executed_gtid(session: Session, place: StatementPlace) -> str | None:
-    """Returns the GTID under which the follower executed the statement of ``place``; None if it has not executed it.
+    """Returns the GTID under which the follower executed the statement at ``place``; None if it has not executed the
+    statement.
 
-    The statement must not be running. Raises Interrupted, and Refused if the server does not send its binlog, or no
-    longer has the part after ``place.executed``.
+    The statement must not be running. Raises Interrupted, and Refused if the server does not send its binlog, or has
+    purged the part after ``place.executed``.
     """
     executed = GtidSet.parse(_executed(session))
     own = _own(executed, place.server)
-    # All other transactions are excluded, so that the server sends only its own since then.
+    # All other GTIDs are excluded, so that the server sends only its own transactions since ``place.executed``.
     excluded = executed.minus(own.minus(GtidSet.parse(place.executed)))
     if executed.issubset(excluded):
         return None
@@ -65,7 +64,7 @@ def executed_gtid(session: Session, place: StatementPlace) -> str | None:
         with connected(**session.settings() | _TIMEOUTS) as connection:
             _require_same(connection, session)
             return _found(connection, excluded, place)
-    except Disconnected as error:  # the command that prints the password failed
+    except Disconnected as error:  # raised if the command that prints the password fails
         raise Interrupted(str(error)) from None
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error) from None
@@ -91,7 +90,9 @@ def _executed(session: Session) -> str:
 
 
 def _own(executed: GtidSet, server: str) -> GtidSet:
-    """Returns the GTIDs that the ``server`` has given itself; those with a tag are other users'."""
+    """Returns the GTIDs that ``server`` assigned itself. GTIDs with a tag are left out, because other users requested
+    them.
+    """
     return GtidSet({source: each for source, each in executed.intervals() if source == server.lower()})
 
 
@@ -104,10 +105,8 @@ def _require_same(connection: Any, session: Session) -> None:
 
 
 def _events(connection: Any, excluded: GtidSet) -> Iterator[bytes]:
-    """Yields the events in the server's binlog, without those of the ``excluded`` transactions, and without waiting for
-    others.
-    """
-    # The server need not add checksums, and sends those of its files only to a client that knows them.
+    """Yields the events of the server's binlog up to its end, without the ``excluded`` transactions."""
+    # Without this variable, the server refuses to send a binlog with checksums. NONE makes it leave the checksums out.
     with connection.cursor() as cursor:
         cursor.execute("SET @source_binlog_checksum='NONE', @master_binlog_checksum='NONE'")
     encoded = excluded.encode()

@@ -161,8 +161,9 @@ def _among(expression: str, values: Iterable[str]) -> str:
 
 
 def _by_keys(chunk: Record, images: Sequence[Image], size: int) -> Iterator[str]:
-    """Yields queries, without SELECT and the columns, for the follower's rows with the same keys as these rows of the
-    chunk."""
+    """Yields the ends of queries, from FROM on, for the follower's rows that have the same keys as these rows of the
+    chunk.
+    """
     if not images:
         return
     changes = [Change(chunk, Row(image, None)) for image in images]

@@ -1,4 +1,4 @@
-"""Counts the follower's rows in tables without a key. Afterwards, the statements that delete some of these rows are
+"""Counts how often the follower has each row of a table without a key, before the DELETE statements for such rows are
 planned.
 """
 
@@ -23,15 +23,19 @@ _DOCUMENTS = 500  # the maximum number of documents in one query, since the serv
 
 
 class RowCounts:
-    """Prepares the steps ``Remove`` of a plan. Nothing else may change the tables until these steps are executed."""
+    """Replaces the ``Remove`` steps of a plan by steps with counted rows. Nothing else may change the tables until
+    these steps are executed.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def prepared(self, steps: Sequence[Step], *, schema: Callable[[Uri], TableSchema], size: int) -> list[Step]:
-        """Returns the steps with statements of about ``size`` bytes in place of each ``Remove``. Raises Interrupted.
+        """Returns the plan with each ``Remove`` step replaced by steps whose statements have about ``size`` bytes.
+        Raises Interrupted.
 
-        A step whose rows can't be counted on the follower is unchanged; it deletes its rows one by one.
+        If the rows of a step can't be counted on the follower, the step stays as it is, and its rows are deleted one by
+        one.
         """
         found: list[Step] = []
         for step in steps:

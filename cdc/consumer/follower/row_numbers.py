@@ -66,9 +66,7 @@ def _has_rows_to_number(session: Session, effect: Effect) -> bool:
 
 
 def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
-    """Whether the table has rows that fulfil ``condition``, which may end with a LIMIT. False if the table does not
-    exist.
-    """
+    """Whether the table exists, and has rows that fulfil ``condition``, which may end with a LIMIT."""
     table = f"{identifier(effect.database)}.{identifier(effect.name or '')}"
     try:
         return bool(session.rows(f"SELECT 1 FROM {table} WHERE {condition}"))

@@ -112,7 +112,7 @@ def ask(database: Database, *, seconds: float) -> None:
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except Disconnected as error:  # the command that prints the password failed
+    except Disconnected as error:  # raised if the command that prints the password fails
         raise Interrupted(str(error)) from None
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error) from None
@@ -205,7 +205,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # at which second of the present wait a new connection was last tried
+        self._probed_at = 0.0  # the second of the present wait at which a new connection was last tried
         self._connection: Any = None
         self._replies: SocketReader | None = None
         # maps the UUID of each server to the id of the newest connection to that server
@@ -218,7 +218,7 @@ class Session:
         self.local_infile = False  # whether the server accepts LOAD DATA LOCAL
         self.max_packet = 0
         self.changes_doubles = False  # whether the server's JSON parser changes some doubles
-        self.binlog_room = 0  # the size of records that certainly fits into one transaction of the server's binlog
+        self.binlog_room = 0  # bytes of records that certainly fit into one transaction of the server's binlog
         # the assignment of binlog_format that makes the server log rows; empty if the server logs rows anyway
         self._row_format = b""
         self.version = 0
@@ -293,7 +293,7 @@ class Session:
                 client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
-        except Disconnected as error:  # the command that prints the password failed
+        except Disconnected as error:  # raised if the command that prints the password fails
             raise Interrupted(str(error)) from None
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None

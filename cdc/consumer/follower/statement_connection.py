@@ -150,7 +150,7 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        # the state under which the last statement was executed, if that statement left it unchanged
+        # the session's state for the last statement, if that statement left the state unchanged
         self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
@@ -282,7 +282,8 @@ _UNLESS_LOGGED = {
     "restrict_fk_on_non_standard_key": "OFF",
 }
 
-# These variables need a privilege, and only decide whether the server takes a statement, which is refused by name then.
+# Setting these variables needs a privilege. They only decide whether the server accepts a statement. If the server
+# refuses the statement, the consumer stops with an error that shows the statement.
 _ONLY_REFUSE = frozenset({"sql_require_primary_key", "innodb_strict_mode", "restrict_fk_on_non_standard_key"})
 _AS_SELECTED = {"OFF": "0"}
 # the variables that are set in sessions that execute statements

@@ -1,4 +1,4 @@
-"""Reads the definitions of a server's tables, to compare those of the leader with those of the follower."""
+"""Reads the definitions of a server's tables, so that the leader's and the follower's definitions can be compared."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,22 +16,23 @@ __all__ = ["Definitions", "table_definitions"]
 
 _GONE = frozenset({1049, 1146})
 _ANSWER_SECONDS = 30
-# In such sessions both servers write the same definition in the same way.
+# With these variables, SHOW CREATE TABLE returns the same text for the same definition on both servers.
 _SESSION = "SET SESSION sql_mode = '', time_zone = '+00:00', sql_quote_show_create = 1, lock_wait_timeout = 5"
 _TABLES = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"
 
 
 class Definitions(NamedTuple):
-    """Maps each (database, table) to the output of SHOW CREATE TABLE. ``is_mysql`` is false for a MariaDB, which writes
-    the same definition in another way."""
+    """Maps each (database, table) to the output of SHOW CREATE TABLE. ``is_mysql`` is false for a MariaDB server, whose
+    output for the same definition is another text.
+    """
 
     tables: dict[tuple[str, str], str]
     is_mysql: bool
 
 
 def table_definitions(database: Database, *, wants: Callable[[str, str], bool]) -> Definitions:
-    """Queries the definitions of the tables (database, table) that ``wants``. Raises UserError if the server does not
-    answer, or refuses our user.
+    """Reads the definitions of the tables for which ``wants(database, table)`` is true. Raises UserError if the server
+    does not answer, or refuses the user.
     """
     with _cursor(database) as cursor:
         cursor.execute(_SESSION)
@@ -47,7 +48,7 @@ def _shown(cursor: Any, database: str, table: str) -> str | None:
     try:
         cursor.execute(f"SHOW CREATE TABLE {identifier(database)}.{identifier(table)}")
     except pymysql.MySQLError as error:
-        if error.args[0] in _GONE:  # it was dropped meanwhile
+        if error.args[0] in _GONE:  # the table was dropped in the meantime
             return None
         raise
     return str(cursor.fetchone()[1])

@@ -50,7 +50,7 @@ class Triggers:
         self.check_triggers(table)
 
     def check_triggers(self, table: Uri) -> None:
-        """Does what ``check`` does about triggers."""
+        """Checks the table's triggers in the same way as ``check``: drops the triggers, or raises PromiseError."""
         names = [name for name, of in self._triggers(table) if of == table.table]
         if names and not self._drop:
             raise self._refused(table)
@@ -83,7 +83,9 @@ class Triggers:
         )
 
     def check_events(self, table: Uri) -> None:
-        """Does what ``check`` does about events; ``table`` may be a database, too."""
+        """Checks the events in the table's database in the same way as ``check``; ``table`` may also be a database.
+        Warns about events that would run if the event scheduler were switched on.
+        """
         names = self._session.rows(
             "SELECT EVENT_NAME FROM information_schema.EVENTS "
             f"WHERE EVENT_SCHEMA = {quoted(table.database)} AND STATUS = 'ENABLED'"
@@ -108,5 +110,5 @@ class Triggers:
 
 
 def _dropped(table: Uri, name: str) -> str:
-    # With IF EXISTS. If no logged statement created the trigger, the audit would report a plain DROP as drift.
+    # IF EXISTS is necessary: if no logged statement created the trigger, the audit would report a plain DROP as drift.
     return f"DROP TRIGGER IF EXISTS {identifier(table.database)}.{identifier(name)}"

@@ -80,8 +80,8 @@ def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
 
 
 class _Values:
-    """Writes the values of images whose columns have these types; independent of the table. Compiles a function if
-    there are many images.
+    """Writes the values of images as SQL. One object serves all tables whose compared columns have the same types. If
+    there are many images, it compiles a function.
     """
 
     __slots__ = ("_function", "_indexes", "_left", "_tags")

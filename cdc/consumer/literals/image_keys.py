@@ -54,7 +54,7 @@ class ImageKeys:
 
 
 def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping[str, str]) -> ImageKeys:
-    """Returns the way to compute the keys of rows with these columns, whose types are found from the ``images``.
+    """Returns the ImageKeys for rows with these columns; the types of the columns are found from the ``images``.
 
     ``documents`` maps the literal of each JSON document to the text that the server returns for it (``document_text``).
     Raises ValueError for an invalid value.

@@ -1,5 +1,5 @@
-"""Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and writes a table of numbers from which such columns are
-copied.
+"""Writes SQL for columns FLOAT(M,D) and DOUBLE(M,D): the condition that finds a number, and a derived table from which
+numbers are copied.
 
 The server rounds a literal or computed value for such a column to D digits, but does not round a value that it copies
 from another column. So a value on the leader may have more digits than the follower would store from a literal, or be
@@ -55,8 +55,8 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
     it.
 
     For the index, the condition contains a range. The range includes the number even after the server has rounded the
-    ends of the range. It is left out if one of its ends is too large for the column, because the server would then find
-    nothing.
+    ends of the range. The range is left out if one of its ends is too large for the column, because the server would
+    then find nothing.
     """
     unit = 10.0**-column.decimals
     exactly, value = f"{name}+0e0={number}", float(number)

@@ -49,9 +49,9 @@ def needs_comparison(modes: str) -> bool:
 def strict(modes: str, *, adds: bool) -> str:
     """Returns the sql_mode for writing rows of a table with values that the server computes.
 
-    Values are padded only if rows are added (``adds``), because with padding an existing row would not be found.
-
-    Raises ValueError for modes that no producer writes; so do the other functions here.
+    CHAR values are padded (PAD_CHAR_TO_FULL_LENGTH) only if rows are added (``adds``), because with padding the server
+    would not find an existing row. This function and the functions below raise ValueError for modes that no producer
+    writes.
     """
     return ",".join([_STRICT, _ALWAYS, *_named(modes, padded=adds)])
 
@@ -74,7 +74,7 @@ def guesses() -> Iterator[str]:
     session changed its sql_mode after BEGIN, since the binlog contains the sql_mode only at BEGIN.
 
     A row that is written under a guessed sql_mode must be compared with the leader's row. Under
-    PAD_CHAR_TO_FULL_LENGTH, an existing row is possibly not found.
+    PAD_CHAR_TO_FULL_LENGTH, the server may not find an existing row.
     """
     others = [*_DECIDING, _PADDED]
     for count in range(len(others) + 1):

@@ -100,8 +100,8 @@ class ChunkPlan:
 
 def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
     """Plans how a chunk is applied to the follower's table. Raises ValueError for an invalid value."""
-    # None would mean MySQL's default sql_mode, under which zero dates can be neither stored nor found in a table with
-    # generated columns.
+    # An ``sql_mode`` of None would mean MySQL's default, under which zero dates can be neither stored nor found in a
+    # table with generated columns.
     chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     repair = _repair(len(chunk.rows), found)

@@ -38,8 +38,8 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
     """Plans records, some of which belong to tables that are being copied. The records of other tables are planned by
     ``planner.plan``.
 
-    If the follower's foreign keys change rows, and the leader does not log such changes, the changes of these tables
-    keep their common order.
+    If the follower's foreign keys change rows, and the leader does not log such changes, the changes of all tables with
+    foreign keys keep the leader's order.
     """
     records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
     # In a table without a key, a change can't overwrite rows. It is applied to the row with its before-image, and a
@@ -99,7 +99,7 @@ def _fits(record: Record, schema: TableSchema) -> bool:
 
 
 def _all_logged(record: Record) -> bool:
-    """Whether the change in the record caused no changes of other rows on the leader, or the leader has logged those
+    """Whether the leader's foreign keys changed no other rows because of this record, or the leader has logged these
     changes, too.
     """
     return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))

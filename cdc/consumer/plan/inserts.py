@@ -35,8 +35,8 @@ def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
 
 
 class Run(NamedTuple):
-    """A run of changes. ``texts`` are their after-images in SQL, each in parentheses, separated by commas. ``tags`` are
-    the tags of each column's values.
+    """Successive changes that one statement inserts. ``texts`` are their after-images in SQL, each in parentheses,
+    separated by commas. ``tags`` are the tags of each column's values.
     """
 
     changes: Sequence[Change]

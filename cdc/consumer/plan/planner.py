@@ -143,7 +143,7 @@ def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> 
     schemas = {uri: schema(uri) for uri in tables}
     ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
     if any(schemas[uri].related for uri in ordered):
-        # Tables with foreign keys keep the common order of their changes.
+        # The changes of all tables with foreign keys keep the leader's order.
         ordered |= {uri for uri in tables if schemas[uri].related}
     steps = in_order(record for record in records if record.uri in ordered) if ordered else []
     for uri, rows in tables.items():
@@ -164,9 +164,9 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """Returns the step with what its table needs: the leader's sql_mode if the table has values that the server
-    computes, the columns that the server rounds (FLOAT(M,D), DOUBLE(M,D)), and no foreign key checks if the leader
-    logged the changes made by its foreign keys.
+    """Returns the step with the settings that its table requires: the leader's sql_mode if the server computes values
+    of the table; the columns whose values the server rounds (FLOAT(M,D), DOUBLE(M,D)); and no foreign key checks if the
+    leader logged the changes made by its foreign keys.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)

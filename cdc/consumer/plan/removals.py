@@ -31,7 +31,7 @@ _LONGEST_ITEM = 72  # bytes; the longest value in a list
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Some of the images of rows to delete; ``gone`` maps the artificial key of each image to its changes.
+    """A group of images whose rows must be deleted; ``gone`` maps the artificial key of each image to its changes.
 
     ``narrowed`` are conditions on single columns that all these images fulfil. ``ordered`` is true if the table has no
     index, so that the server finds rows in the same order in each statement.
@@ -50,8 +50,8 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """Writes the query for the artificial keys of the follower's first rows with one of the images, limited to the
-        number of rows to delete.
+        """Writes a query that finds as many of the follower's rows with these images as must be deleted. The query
+        returns the artificial key of each row.
         """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 

@@ -102,7 +102,7 @@ def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterabl
 
 
 def _done(step: Step) -> Step:
-    """Returns a deletion of the rows that the step has stored. The before-images of the deletion are the rows that must
+    """Returns a step that would delete the rows that ``step`` has stored. Its before-images are the rows that must
     exist now.
     """
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])

@@ -1,4 +1,4 @@
-"""Contains three classes that hold transactions back, for three reasons.
+"""Holds transactions back for a delay, a pause, or a limit of rows per second.
 
 ``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
 transactions back from SIGUSR1 until SIGUSR2; the consumer keeps its place, its lock and its connections. ``RateLimit``
@@ -68,7 +68,7 @@ _LOOK_SECONDS = 0.2
 
 
 class Pause:
-    """Pauses the consumer while ``wanted`` is true; a signal handler sets it at any time.
+    """Pauses the consumer while ``wanted`` is true; a signal handler may set it at any time.
 
     ``holding`` is true while nothing more is applied.
 
@@ -105,7 +105,7 @@ class Pause:
     def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
         self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
         self.holding = True
-        yield None  # lets the batches before the pause commit
+        yield None  # the batches before the pause commit now
         tell(True)
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):
@@ -118,8 +118,8 @@ class Pause:
 
 
 _LOG = logging.getLogger("cdc.consumer")
-# seconds; the shortest and the longest wait; the shortest lets transactions that are due shortly after one another
-# become one batch
+# The shortest and the longest wait, in seconds. Because of the shortest wait, transactions that are due shortly after
+# one another become one batch.
 _LEAST, _MOST = 0.1, 0.5
 
 

@@ -200,8 +200,8 @@ class Until:
         return self.reached is not None
 
     def _check_comes(self, begun: Record) -> None:
-        """Raises UserError if the transaction of the place can't follow the record ``begun``. The GTIDs of a source are
-        in order.
+        """Raises UserError if the transaction of the place can't follow the record ``begun``. The GTIDs of each source
+        appear in ascending order.
         """
         source, number = gtid_parts(self.place.gtid)
         hint = "everything before is applied; start again, or name a sequence or a time with --until"

@@ -30,8 +30,8 @@ class Located(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """A transaction of the leader, or a part of a transaction. ``records`` are in order, and ``offsets`` follow the
-    transaction's records so far.
+    """A transaction of the leader, or a part of a transaction. ``records`` are in order, and ``offsets`` are the
+    offsets after the transaction's records so far, for each partition.
 
     ``rows`` is the number of rows in the records. ``statement`` is true if some of the records are statements, or stand
     for events that the producer left out. ``size`` is the size of the records' messages in bytes.

@@ -140,10 +140,10 @@ def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -
 
 
 def quoted_names(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
-    """Quotes the names in a statement of an 8.0 leader that the follower, of ``version``, reads as keywords. ``leader``
-    returns the version that the leader has now.
+    """Quotes the names in a statement of a MySQL 8.0 leader that are reserved words on a follower of ``version``.
+    ``leader()`` returns the leader's present version.
 
-    On a server that does not know the word, it can only be a name.
+    MySQL 8.0 does not know these words, so in its statements they can only be names.
     """
     if version < _NEWER_THAN_80 or not _MAY_HAVE_ONE.search(record.query) or not leader().startswith("8.0."):
         return record
@@ -160,10 +160,10 @@ def quoted_names(record: Record, *, version: int, leader: Callable[[], str]) -> 
 
 
 def _of_invoker(record: Record) -> Record:
-    """Takes the definer out of a statement about a view or routine; the object then acts with the rights of its caller.
-    The consumer's user becomes the definer, and has more rights than callers have.
+    """Removes the definer from a statement about a view or routine. The object then runs with the rights of its caller.
 
-    Raises Unapplicable if the place for that is not certain.
+    This is necessary because the consumer's user becomes the definer, and has more rights than callers have. Raises
+    Unapplicable if the place of the definer in the statement is not certain.
     """
     changes = as_invoker(parsed(record), **quoting(record))
     if changes is None:

@@ -418,8 +418,8 @@ class KafkaReader:
 
 
 def _place_of(message: Message) -> Place | None:
-    """Returns the place of the record that begins with ``message``. None if ``message`` is a mark, or a later fragment
-    of a record.
+    """Returns the place of the record that begins with ``message``, or None if ``message`` is a mark, or a later
+    fragment of a record.
     """
     headers, value = dict(message.headers() or ()), message.value() or b""
     stamp, offset, fragment = stamp_of(message, headers), message.offset() or 0, Fragment.of(message, headers)

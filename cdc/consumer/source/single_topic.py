@@ -17,8 +17,8 @@ __all__ = ["Received", "SingleTopic"]
 
 
 class Received:
-    """A queue of received messages, of which the oldest may be parsed ahead of time. ``receive(seconds)`` returns new
-    messages, ``parse`` parses a message into a record.
+    """A queue of received messages. The oldest messages in it may be parsed ahead of time. ``receive(seconds)`` returns
+    new messages, ``parse`` parses a message into a record.
     """
 
     def __init__(self, receive: Callable[[float], Collection[Message]], parse: Callable[[Message], Located]) -> None:

@@ -42,8 +42,8 @@ class BaseCopy:
         self.held = held or GtidSet()
         self.new_from = new_from
         self._any = bool(self.held)
-        self._last = newest_of_each_domain(self.held)  # of MariaDB's domains
-        self._crosses = new_from is None  # this run reads the records from the end of the base copy on
+        self._last = newest_of_each_domain(self.held)  # maps each MariaDB domain to its newest GTID in the base copy
+        self._crosses = new_from is None  # whether this run begins before the end of the base copy
         self._begun = set[Uri]()  # tables without a key whose copies began after the base copy
 
     def covers(self, chunk: Record) -> bool:

@@ -56,8 +56,8 @@ __all__ = [
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
 # The ``note`` in the rows of statements that are not executed because the follower's base copy contains their effects.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
-_PLACE = "place"  # key in the context of an intent without a GTID: its ``StatementPlace``
-BYTES = "bytes"  # key in the context: the exact bytes of a statement, in base64
+_PLACE = "place"  # the key of the ``StatementPlace`` in the context of an intent without a GTID
+BYTES = "bytes"  # the key of a statement's exact bytes, in base64, in the context of a row
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
@@ -250,9 +250,9 @@ class Intents:
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
         """Commits intents for at least the first statement in ``records``, and returns the intents.
 
-        Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` is then possibly
-        not called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower,
-        and UserError if the follower has executed statements that its ledger lacks.
+        Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` may then not be
+        called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower, and
+        UserError if the follower has executed statements that its ledger lacks.
         """
         number = self._number(records[0].uri.resource)
         unused = _unused(records, number)

@@ -105,7 +105,8 @@ class Status:
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
-    """Returns the lag of the follower in records, and its upper bound in seconds; each is None if it is unknown.
+    """Returns the number of records by which the follower lags behind the topic, and an upper bound of the lag in
+    seconds; each is None if it is unknown.
 
     ``following`` is the sequence after the last record in the topic; None if it is unknown.
     """

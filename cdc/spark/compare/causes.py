@@ -35,11 +35,11 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# SQL for the sequence of the row's last change on the leader. If the leader has not logged the row and no chunk
-# contains it, this is the sequence at which the copy began: the leader did not have the row then.
+# SQL for the sequence of the row's last change on the leader. If neither the leader's log nor a chunk contains the row,
+# this is the sequence at which the copy began, since the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# SQL that is true if both sides changed the row, and the consumer made the follower's last change: this change has no
-# mark (``streams.consumer_notes``).
+# SQL that is true if both sides changed the row, and the follower's last change has no mark
+# (``streams.consumer_notes``): the consumer made that change.
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)

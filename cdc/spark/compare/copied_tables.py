@@ -2,7 +2,7 @@
 were copied into the leader's stream.
 
 From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
-stream after this beginning is not on the leader. Older records do not matter, nor does the fold's ``net``.
+stream after this beginning is not on the leader. So neither older records nor the fold's ``net`` count.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:
@@ -42,8 +42,8 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# In this case the row is extra: a chunk contained the row, and the leader deleted it later. The follower's log contains
-# no change of the row, so the follower did not delete it.
+# SQL for the kind of a row in a copied table that neither fold contains. The row is extra if a chunk contained it, the
+# leader deleted it later, and the follower's log contains no change of it: then the follower did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 

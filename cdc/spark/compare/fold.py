@@ -10,8 +10,8 @@ before image), adds an image (the after image), or both. For each identity the f
             row that was there before the topic began
     image   the image added last; NULL if the last change removed it
     last    the sequence and the binlog position of the last change
-    found   the image that the row's first change removed. Only for a row that may be older than the stream, or than
-            the last ALTER before the row's last change. After an ALTER, the first change since this ALTER counts
+    found   the image that the row's first change removed, if the row may be older than the stream. After an ALTER, the
+            image that the row's first change since the ALTER removed
     stood   the image that the row's last change before this ALTER added; NULL if there is no such change
 
 ALTER TABLE changes rows without logging them, and the fold does not know how it changes them. After an ALTER, until a
@@ -23,7 +23,7 @@ finds statements that only one side has. Without ALTER, the fold equals the tabl
 
 Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table,
 according to the table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out, too: the
-chunks of the copy **state** (contain) all rows that were not changed since. A row in a chunk adds an image, which the
+chunks of the copy contain (**state**) all rows that were not changed since. A row in a chunk adds an image, which the
 table may have already. A repair (``cdc-repair``) states the rows of some keys, and that other keys have no row. Unlike
 for a copy, records from before the repair still count.
 
@@ -201,10 +201,10 @@ def fold(changes: DataFrame) -> DataFrame:
     """Folds ``changes`` to one row per identity (the columns of ``IDENTITY``), with the columns that the module's
     docstring describes.
 
-    Further columns are ``era``, the era of the row's last change; ``marked``, the last mark of its changes
-    (``streams.consumer_notes``); ``breaks``, how often a keyed row's before image was not the image added last, or an
-    existing row was added again; and ``broken``, the position of the last break. Images before and after an ALTER are
-    not compared.
+    There are four further columns. ``era`` is the era of the row's last change. ``marked`` is the last mark of its
+    changes (``streams.consumer_notes``). ``breaks`` counts how often a keyed row's before image was not the image added
+    last, or an existing row was added again. ``broken`` is the position of the last break. Images before and after an
+    ALTER are not compared.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -216,7 +216,8 @@ def fold(changes: DataFrame) -> DataFrame:
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
     }).withColumns({"broke": F.expr(_BROKE), "finds": F.expr(_FINDS)})  # fmt: skip
-    # Besides the changes that break or find an image, only the last change of each identity is needed.
+    # Only two kinds of changes are needed: the last change of each identity, and the changes for which ``broke`` or
+    # ``finds`` is true.
     position = "struct(sequence, file, position)"
     counted = followed.where("broke OR finds OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),

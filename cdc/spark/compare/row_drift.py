@@ -13,8 +13,8 @@ change. So the row is different only until it is changed back. The same holds fo
 ALTER and that only one side has changed later.
 
 A row did not drift if the leader deleted it, its topic never contained it, and the consumer found it missing. A row did
-not drift either if the leader did not have it at the row's last repair: after the repair, the follower does not have
-it, either. For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
+not drift if the leader did not have it at the row's last repair: after this repair, the follower does not have the row,
+either. For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
 
 Samples of drifted rows contain rows of each table, so that a table with many drifted rows does not hide other tables.
 """
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # a sample contains rows of at least this number of tables, if there are as many
+_MOST_TABLES = 1_000  # a sample contains rows of at least this number of tables, if that many tables have drifted rows
 
 Row = TypeVar("Row")
 
@@ -87,8 +87,8 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# SQL that is true if side {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes
-# follow. Then {0} has the row with the before image of {1}'s first change, if both sides had the same row before. An
+# SQL that is true if side {0} has not changed the row in its log, or not since an ALTER after which side {1} has
+# changed the row. If both sides had the same row before, side {0} then has the before image of {1}'s first change. An
 # ALTER may add and drop columns; all other columns keep their values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
@@ -226,7 +226,9 @@ def not_equal(comparison: DataFrame) -> DataFrame:
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
-    """Prefixes each column of one side's fold with the side; the image of an existing keyless row is its identity."""
+    """Prefixes each column of one side's fold with the name of the side. In a keyless table, the image of a row that
+    exists is its identity.
+    """
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
     fields = {name: F.col(name) for name in _FOLDED} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))

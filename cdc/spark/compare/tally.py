@@ -20,10 +20,10 @@ _ALL_BITS = (1 << 64) - 1
 class Table:
     """The counts of one table. The row counts and the checksums include the rows that the topics contain.
 
-    ``not_compared`` counts rows of a copied table, not included in the other counts, for which the follower's log does
-    not show whether they are equal to the copy. ``older`` is true if the table may be older than the topics and may
-    have older rows; no count includes older rows that the topics do not contain. ``accepted`` counts rows that differ
-    and that ``--accept`` accepts: they do not count as drifted.
+    ``not_compared`` counts the rows of a copied table for which the follower's log does not show whether they equal the
+    copy; the other counts do not include these rows. ``older`` is true if the table may be older than the topics and
+    may have older rows; no count includes older rows that the topics do not contain. ``accepted`` counts rows that
+    differ and that ``--accept`` accepts: they do not count as drifted.
     """
 
     database: str

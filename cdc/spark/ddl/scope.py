@@ -84,7 +84,8 @@ class Scope:
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
         """Explains why ``tables``, which occur in no statement and no row of the follower, can't be judged.
 
-        None if their absence is drift: if the consumer's filters are known, the follower should have these tables.
+        Returns None if the consumer's filters are known: then the follower should have these tables, and their absence
+        is drift.
         """
         if self.filters is not None or not tables:
             return None

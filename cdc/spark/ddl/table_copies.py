@@ -20,10 +20,10 @@ _NAMED = 10  # number of tables that the reason lists
 class TableCopy:
     """The progress of a table's copy.
 
-    ``since`` is the sequence of the record that announces the copy: a statement that creates the table, or one that a
-    follower can't repeat; ``began`` is the sequence of the first chunk, None
-    if the copy has not begun. ``altered`` is true if an earlier ALTER TABLE may have changed rows, and the columns of
-    the key, without a record. ``alters`` is the number of ALTERs after the copy was complete.
+    ``since`` is the sequence of the record that announces the copy: a statement that creates the table, or a statement
+    that a follower can't repeat. ``began`` is the sequence of the first chunk, None if the copy has not begun.
+    ``altered`` is true if an earlier ALTER TABLE may have changed rows, and the columns of the key, without a record.
+    ``alters`` is the number of ALTERs after the copy was complete.
     """
 
     since: int

@@ -1,4 +1,4 @@
-"""Keeps a folder at an address that Hadoop's FileSystem supports, such as hdfs://… or s3a://…, through Spark's JVM.
+"""Accesses a folder at an address that Hadoop's FileSystem supports, such as hdfs://… or s3a://…, through Spark's JVM.
 
 On HDFS a file is replaced by a rename, and the lock is the lease of a file's writer, which HDFS revokes a minute after
 the writer ended. An object store has no atomic rename, but an object appears as a whole once it was written. So objects

@@ -1,4 +1,4 @@
-"""Keeps a folder on this machine, or on a mounted file system."""
+"""Accesses a folder on this machine, or on a mounted file system."""
 
 import fcntl
 import shutil

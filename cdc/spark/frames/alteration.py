@@ -72,8 +72,8 @@ def altered(
     generated: Callable[[], Collection[str] | None] = frozenset,
 ) -> Alteration:  # fmt: skip
     """Computes how ``statement`` changes a table with the columns ``before``; ``after`` are the columns in later
-    records, or None. ``generated`` returns case-folded names, which include the names of all generated columns; None if
-    the columns that are generated are not known.
+    records, or None. ``generated()`` returns case-folded names, among them the names of all generated columns; None if
+    the generated columns are not known.
 
     If the parsed statement does not lead to the columns in records, nothing is certain.
     """

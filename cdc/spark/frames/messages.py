@@ -32,7 +32,8 @@ __all__ = ["Source", "is_told"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
-# The texts begin after the quote of a name: JSON is full of quotes, and at each of them Spark would compare the rest.
+# Spark finds a text faster that does not begin with a quote, because JSON is full of quotes. So the texts begin after
+# the opening quote of a name.
 _ROWS, _TELLING = 'rows":[', ('types":', 'upto":null', 'after":null', 'Skipped":')
 
 

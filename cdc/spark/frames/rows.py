@@ -23,7 +23,7 @@ NAMED = "array_join(known, ', ')"
 """The SQL of a text that names a row in errors: the values by which the row is ``known``. It is evaluated only for
 errors: for each row it would take about 1 µs of CPU."""
 
-_ORDER_BITS = 23  # bits for the number of a row in its record; see streams.row_digests
+_ORDER_BITS = 23  # bits for the number of a row in its record; see streams.row_places
 _STEPS = """
     IF(old IS NOT NULL AND new IS NOT NULL AND old != new,
         array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),
@@ -37,10 +37,10 @@ _BOTH = f"array(named_struct('image', before, 'n', -{_COUNT}), named_struct('ima
 def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> DataFrame:
     """Returns the changed rows in the records of ``messages`` from sequence ``since`` through ``upto``.
 
-    The columns are sequence, transaction, last, file, position, ts_us and chunk, as in the record; ``row``, the number
-    of the row in the record; ``old`` and ``new``, the values that identify the row before and after the change (NULL in
-    a table without a key); and the images ``before`` and ``after``. Spark raises an error that names the record if a
-    record is not valid.
+    The columns sequence, transaction, last, file, position, ts_us and chunk are the same as in the record. ``row`` is
+    the number of the row in the record. ``old`` and ``new`` are the values that identify the row before and after the
+    change (NULL in a table without a key). ``before`` and ``after`` are the images. Spark raises an error that names
+    the record if a record is not valid.
     """
     within = f"sequence BETWEEN {since} AND {upto}"
     number = " ".join(f"WHEN {_within(each)} THEN {_checked(each, at)}" for at, each in enumerate(plan.stretches))
@@ -95,7 +95,7 @@ def last_images(changed: DataFrame) -> DataFrame:
 
 
 def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
-    """Selects the rows that remain after all changes. The columns ``image`` and ``known`` are among the result's;
+    """Selects the rows that remain after all changes. The result contains at least the columns ``image`` and ``known``;
     ``known`` names the row in errors.
     """
     if plan.keyed:
@@ -116,9 +116,10 @@ def typed_rows(rows: DataFrame, plan: Plan, options: Options) -> DataFrame:
 
 
 def typed_columns(plan: Plan, value: str, named: str, options: Options) -> dict[str, str]:
-    """Maps the names of the plan's columns to the SQL that converts their values. ``value`` is a format string that
-    makes the SQL of a value's JSON text from the index of its column; ``named`` is the SQL of a text that names the row
-    in errors."""
+    """Maps the names of the plan's columns to the SQL that converts their values. ``value`` is a format string: with
+    the index of a column, it becomes the SQL of the JSON text of a value in that column. ``named`` is the SQL of a text
+    that names the row in errors.
+    """
     return {
         name: typed(value.format(at), kind, where=_where(plan, name, named), options=options)
         for at, (name, kind) in enumerate(plan.columns)

@@ -21,8 +21,8 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class NotTold(UserError):
-    """Raised if no record contains a table's columns yet: the table has no rows, or an old version wrote the stream
-    without types.
+    """Raised if no record contains a table's columns yet: the table has no rows, or an old version of cdc wrote the
+    stream without types.
     """
 
 
@@ -68,8 +68,9 @@ class History:
 
 
 class Histories:
-    """Splits a leader's history into parts. Each part contains the tables that may have got names or rows from one
-    another. So examining each of many tables takes no longer than reading the whole history a few times."""
+    """Splits a leader's history into parts, so that examining each of many tables takes no longer than reading the
+    whole history a few times. Tables that may have got names or rows from one another are in the same part.
+    """
 
     def __init__(self, history: History) -> None:
         self._whole = history
@@ -212,7 +213,9 @@ def generated_columns(history: History, tables: Collection[str]) -> frozenset[st
 
 
 def _is_created(history: History, tables: Collection[str]) -> bool:
-    """Whether the history contains a definition of a table with one of these names, or of the table that it is LIKE."""
+    """Whether the history contains a definition of a table with one of these names, or of the table that such a table
+    was created LIKE.
+    """
     wanted = {each.casefold() for each in tables}
     for act in reversed(history.acts):
         name = table_name(act.uri) if act.action == "CreateTable" else None

@@ -103,7 +103,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_MOST_TASKS = 20_000  # maximum of tasks per stage: the driver stores which partitions each task wrote (``job.session``)
+_MOST_TASKS = 20_000  # most tasks of a stage: the driver stores which partitions each task wrote (``job.session``)
 
 _IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
 # If a field is declared STRING and contains an object, Spark returns the object's text. So values of all types are

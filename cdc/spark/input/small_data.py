@@ -53,8 +53,8 @@ _RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to these limits, a sec
 def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFrame | None = None) -> None:
     """Sets whether the audit's data is so small that one task should process all of it.
 
-    ``read`` contains the records, which must be ``cached`` and computed: few records may contain images of many
-    megabytes.
+    ``read`` contains the records, which must be ``cached`` and computed. Their size in bytes counts too, because even a
+    few records may contain images of many megabytes.
     """
     tiny = records <= _RECORDS and rows <= _ROWS and (read is None or _bytes(read) <= _BYTES)
     spark.conf.set(_TINY, str(tiny).lower())

@@ -208,8 +208,8 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
 
 
 def _fragment(message: Message) -> Fragment | None:
-    """Returns the fragment in a message. None if the message contains no fragment, or a damaged fragment, which the
-    parsing of records reports.
+    """Returns the fragment in a message. Returns None if the message contains no fragment, or a damaged fragment, which
+    the parsing of records reports.
     """
     with suppress(CdcError):
         return Fragment.of(message)

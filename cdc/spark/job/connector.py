@@ -23,8 +23,8 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
     """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
-    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). Without ``names``
-    Spark has all that it needs.
+    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). If ``names`` is
+    empty, Spark needs no further packages.
     """
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
@@ -39,7 +39,7 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
     """Returns the jars in CDC_SPARK_JARS (a comma-separated list) or, if this variable is not set, the jars that
     ``remember`` wrote to ``kept`` for the Maven ``names``.
 
-    Empty if there are no jars, or if one of them is not a file.
+    The list is empty if there are no jars, or if one of them is not a file.
     """
     given = environment.get("CDC_SPARK_JARS")
     jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]

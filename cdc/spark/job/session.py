@@ -1,7 +1,6 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it.
 
-PySpark is changed: it looks up each Java class that it uses for columns only once, since every look-up goes through 300
-jars.
+The module patches PySpark, so that it looks up each Java class for columns only once: every look-up searches 300 jars.
 """
 
 import logging

@@ -100,7 +100,7 @@ class Verdicts:
 
 
 def _ages(audit: Audit) -> Metric:
-    """Builds the metric of the present ages of both commit logs."""
+    """Builds the metric for the ages of both commit logs."""
     ages = GaugeMetricFamily(
         "cdc_audit_topic_age_seconds",
         "Seconds since the newest entry of the side's commit log that an audit read was written.",

@@ -145,8 +145,8 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
 
 
 def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
-    """Adds to each of the ``items`` (sequence, item), for each kind of marks, the first mark that covers its sequence;
-    NULL if no mark covers the sequence.
+    """Adds to each of the ``items`` (sequence, item), for each kind of marks, the first mark that covers its sequence,
+    or NULL if no mark covers it.
 
     ``marks`` have the columns since, upto and mark; ``mark`` is a struct that contains ``since`` and ``at_us``, too. A
     mark covers the sequences after ``since`` up to ``upto``; marks of one kind follow one another. Items and marks are

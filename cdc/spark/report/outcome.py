@@ -173,7 +173,7 @@ class Audit:
 
     def no_older_than(self, seconds: float) -> "Audit":
         """Returns the audit, with the verdict "could not judge" if the newest entry of a commit log is older than
-        ``seconds``: newer changes are possibly not in the topic yet.
+        ``seconds``: newer changes may not be in the topic yet.
         """
         reasons = [
             reason

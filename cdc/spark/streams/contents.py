@@ -251,7 +251,8 @@ def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
     (``streams.chunks``), unordered; compared with rows they are few, and fit into the driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
-    left out. A statement that did run there, and whose table is copied again, is not: its transaction is the server's.
+    left out. A statement that the server ran stays in the result even if its table is copied again: its transaction is
+    a transaction of the server.
     """
     acts = (
         records.where(f"({_IS_STATEMENT}) OR ({_MARKS_COPY})")

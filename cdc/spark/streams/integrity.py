@@ -47,8 +47,8 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The part that earlier audits checked: each side's ``next`` sequence, and the ``transactions`` of both sides, None
-    if it is certain that none of these transactions occurs again.
+    """The part of the streams that earlier audits checked: each side's ``next`` sequence, and the ``transactions`` of
+    both sides, None if it is certain that none of these transactions occurs again.
     """
 
     next: Mapping[str, int]

@@ -80,7 +80,7 @@ def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
     """Adds to the ``known`` ids each of the ``ranges`` with a transaction that ends at or before the sequence of its
-    side in ``ends``. None if not all ids are known, or if there are too many prefixes.
+    side in ``ends``. Returns None if not all ids are known, or if there are too many prefixes.
 
     If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """

@@ -70,7 +70,7 @@ def transactions(
     """
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
-    # On many servers most transactions consist of one record. They need no sort that brings their records together.
+    # On many servers most transactions consist of one record. They are not sorted to bring their records together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
     (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
@@ -88,7 +88,7 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
     another leader transaction than the transaction that ends at the checkpoint's sequence. Both are False for an
     undamaged stream.
 
-    Where records copy a table, a checkpoint contains an earlier transaction (``_with_moved``).
+    A checkpoint at a record that copies a table does not count: it contains an earlier transaction (``_with_moved``).
     """
     of, none = "named_struct('hash', {}, 'times', {}, 'ended', {}, 'copies', {}, 'claimed', {})", "CAST(NULL AS BIGINT)"
     once = of.format("xxhash64(side, transaction)", 1, none, "false", none)
@@ -278,8 +278,9 @@ def checkpoint(resource: str) -> str:
 def changed_by_others(resource: str) -> str:
     """Writes the SQL of the full name of the consumer's own table that a record changes.
 
-    NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
-    record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.
+    The expression is NULL for a change that the consumer of the leader ``resource`` also makes without moving its
+    checkpoint, and for a record of any other table. Rows that consumers of other leaders keep in the same tables are
+    ignored.
     """
     # A consumer without the privilege to assign GTIDs notes the place of an intent again when it tries again.
     was_one = f"(r.before IS NULL OR {_cell('r.before', 'state', 'Enum')} = 'intent')"

@@ -19,10 +19,10 @@ class Watermark:
     """``sequence`` is the leader sequence up to which the follower has applied: -1 if it has applied nothing yet, None
     without a checkpoint.
 
-    ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the checkpoint's sequence where the
-    follower's log begins. ``open_from`` is the follower sequence of the first record of a transaction whose last
-    records are not in the topic yet, else None. ``foreign`` is the number of the follower's transactions that did not
-    come through the consumer, and ``torn`` is the number of incomplete transactions in both topics.
+    ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the sequence that the checkpoint had
+    where the follower's log begins. ``open_from`` is the follower sequence of the first record of a transaction whose
+    last records are not in the topic yet, else None. ``foreign`` is the number of the follower's transactions that did
+    not come through the consumer, and ``torn`` is the number of incomplete transactions in both topics.
     """
 
     sequence: int | None
