@@ -34,7 +34,7 @@ class ProducerMetrics:
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
-        # Each heartbeat of an idle leader shows that there are no more events. The time is two intervals, since a
+        # Each heartbeat of an idle leader shows that there are no more events. This is two heartbeat intervals, since a
         # heartbeat may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
         self._source: BinlogSource | None = None

@@ -32,8 +32,8 @@ class Copier:
     ``requests`` contain further tables to copy; tables that the filters (``wants_table``) leave out are not copied.
     ``open_reader`` starts the thread that reads chunks; ``log(event, **fields)`` is called when the copy of a table
     begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened`` is set if
-    changed filters include more objects: these objects are created first, at the point of the stream from which the new
-    filters hold, and then copied.
+    changed filters include more objects. These objects are created first, at the point of the stream from which the new
+    filters hold, and copied afterwards.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Copier:
         widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
-        # The filters may have changed since the request, or differ from the filters of the program that wrote the
-        # request.
+        # The filters may have changed since the request, or the program that wrote the request may have had other
+        # filters.
         self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
         self._requests = requests

@@ -1,4 +1,6 @@
-"""Selects the leader's tables to copy by globs; before anything is written, refuses tables that can't be copied."""
+"""Selects the tables of the leader that match globs, to copy them; refuses tables that can't be copied before anything
+is written.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing

@@ -1,8 +1,8 @@
 """Reads the statements that create the leader's databases, tables, routines and views on a follower.
 
-SHOW CREATE returns them as the server stores them. The statements are ordered so that each can be executed: foreign
-keys are not checked meanwhile, routines come before views that call them, and views after the tables that they select
-from.
+SHOW CREATE returns them as the server stores them. The statements are ordered so that each can be executed: the
+follower does not check foreign keys while it executes them, routines come before views that call them, and views after
+the tables that they select from.
 """
 
 import re
@@ -30,9 +30,9 @@ from cdc.sql.text import is_lost, readable
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]
 
 _INVALID_VIEW = 1356
-# The text of SHOW CREATE is valid in a session with these variables, whatever the variables were when an object was
-# created. For views and routines the collation of the connection matters too, since literals have that collation. The
-# client's character set is only the character set of the text, here always UTF-8.
+# The text that SHOW CREATE returns is valid in a session with these variables, even if the object was created in a
+# session with other variables. For views and routines the collation of the connection matters too, since literals have
+# that collation. The client's character set is only the character set of the text, here always UTF-8.
 _CONTEXT: dict[str, Any] = {
     "sql_mode": "ALLOW_INVALID_DATES",
     "time_zone": "+00:00",
@@ -229,14 +229,15 @@ def _routines(cursor: Any, database: str, filters: Filters | FilterChange) -> It
 def _views(
     cursor: Any, filters: Filters | FilterChange, invalid: list[Table], *, missing: set[Table]
 ) -> Iterator[Creation]:
-    """Reads the views; ``missing`` are tables that are not created. Adds invalid views, which are left out, to
+    """Reads the views; ``missing`` are tables that are not created. Leaves out invalid views, and adds their names to
     ``invalid``."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS")
     texts = {(row[0], row[1]): row[2] for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     views = set(texts)
     needs: dict[Table, set[Table]] = {view: set() for view in views}
     if speaks_mariadb(cursor.connection):
-        # MariaDB lists no tables of views, but its texts have each table with its database.
+        # MariaDB does not list the tables that a view uses, but names each of them with its database in the view's
+        # text.
         usage = [(each, source) for each in views for source in views | missing if _quoted(source) in texts[each]]
     else:
         cursor.execute(
@@ -283,8 +284,8 @@ def _events(cursor: Any, filters: Filters | FilterChange) -> Iterator[Creation]:
 
 
 def _dropped(kind: str, names: Table, filters: Filters | FilterChange) -> Iterator[Creation]:
-    """Yields a DROP statement if the filters have changed: a follower may have the object from a time before the
-    filters left it out."""
+    """Yields a DROP statement if the filters have changed: a follower may still have the object from an earlier time,
+    when it passed the filters."""
     if isinstance(filters, FilterChange):
         yield _creation(f"DROP {kind} IF EXISTS {_quoted(names)}", names[0])
 

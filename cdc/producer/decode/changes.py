@@ -373,8 +373,8 @@ class Idle:
 
 
 class Chunk(NamedTuple):
-    """The rows of ``table`` with keys in the range (``after``, ``upto``], as JSON texts; each bound contains the JSON
-    texts of the key's values.
+    """The rows of ``table`` with keys with keys after ``after`` and up to ``upto``, as JSON texts; each of the two
+    bounds contains the JSON texts of the key's values.
 
     If ``after`` is None the chunk begins with the table's first row; if ``upto`` is None it ends with the table's last
     row. ``columns_json`` names the columns in the table's records, ``collations`` are the collations of the key's

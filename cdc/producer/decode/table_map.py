@@ -128,7 +128,9 @@ def table_map(
 
 
 def past(database: str, name: str) -> str:
-    """Returns the hint that leads past rows of a table that are logged in an unreadable form."""
+    """Returns the hint for an operator whose leader has logged rows of a table in an unreadable form: how to go on
+    after these rows.
+    """
     glob = json.dumps(named(escape(database), escape(name)), ensure_ascii=False)
     return (
         f"add {glob} to filters.exclude_tables, and once cdc-producer PROFILE --until-current has read past these rows "

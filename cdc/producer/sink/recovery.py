@@ -2,10 +2,10 @@
 an end.
 
 A broker that restarts may take a transaction for complete without having written its end marker to all topics (seen
-with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). In a
-topic without the end marker, readers don't see the transaction's records, and the next transaction of the same producer
-would commit or abort them together with its own records. So this module aborts the transaction before anything is
-written; the records that readers can see then decide which entry is true.
+with Kafka 4.3.1: a coordinator that finds a partition without a leader assumes that it was deleted, and logs "can be
+skipped"). In a topic without the end marker, readers don't see the transaction's records, and the next transaction of
+the same producer would commit or abort them together with its own records. So this module aborts the transaction before
+anything is written; the records that readers can see then decide which entry is true.
 
 With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
 then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
