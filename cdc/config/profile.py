@@ -68,7 +68,7 @@ MESSAGE_BYTES = 100_000_000
 # By default librdkafka mistakes an answer of more than 100 MB for a broken connection, and repeats the request for
 # ever.
 _ANSWER_BYTES = 2_147_483_647
-_PASSWORD = "database.password"  # the references in it are replaced at each connection
+_PASSWORD = "database.password"  # references in this value are resolved anew at each connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ __all__ = [
 
 _RUNNING = "are the brokers running, at that address?"
 _SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] against the brokers' listener"
-# librdkafka's text names the authority only, also where the certificate has expired or is for another address.
+# librdkafka's text always blames the authority, even if the certificate has expired or is for another address.
 _CERTIFICATE = "the broker's certificate must be by the authority in ssl.ca.location, not expired, and for this address"
 _ASK_SECONDS = 2.0
 _LOG_INFO = 6
@@ -134,7 +134,7 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
 def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
-    """Returns the error for something that Kafka forbids: ``operation`` on a topic, or the use of the consumer
+    """Returns the error for a request that Kafka's ACLs forbid: ``operation`` on a topic, or the use of the consumer
     ``group``.
     """
     topics = "the topic" if operation == "READ" else "this leader's topics"
