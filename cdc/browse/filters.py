@@ -118,5 +118,5 @@ _MINUTE, _DAY = 60 * _SECOND, 86_400 * _SECOND
 
 
 def _precision(digits: str) -> int:
-    """Returns how many microseconds one unit of the last of these decimal digits of a second has."""
+    """Returns the number of microseconds in one unit of the last of the ``digits``, the decimal digits of a second."""
     return int(10 ** (6 - len(digits)))
