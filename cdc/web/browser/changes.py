@@ -1,4 +1,4 @@
-"""Prepares a row's values before and after a change for display side by side, with the differing part marked."""
+"""Prepares a row's values before and after a change for display side by side, and marks the part that differs."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
