@@ -131,7 +131,8 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
-    # A reason for which a copy of the table is not enough comes first: a CONNECTION may reach no topic.
+    # If there are several reasons, a reason for which a copy of the table is not enough comes first. One of them is a
+    # CONNECTION: it may contain a password, which must not reach a topic.
     doubt = min(doubts, key=COPIED_AGAIN.__contains__, default="")
     dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
     yield Effect(
@@ -260,8 +261,8 @@ def way_out(doubt: str) -> str:
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether a division computes values of the rows, in AS (…) STORED or, if the clause adds a column (``adds``), in
-    DEFAULT (…).
+    """Whether the clause computes values of rows with a division, in AS (…) STORED or, if the clause adds a column
+    (``adds``), in DEFAULT (…).
     """
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
