@@ -105,8 +105,8 @@ class ClusterSummary:
 def cluster_summary(
     properties: Mapping[str, Any], *, text: str = "", begin: int = 0, limit: int = 100
 ) -> ClusterSummary:
-    """Describes the cluster, and at most ``limit`` topics whose names contain ``text`` in any case. The topics are
-    sorted by name; the first one has the number ``begin``. ``properties`` are librdkafka's, with ``group.id``.
+    """Describes the cluster, and at most ``limit`` topics whose names contain ``text``, regardless of case. The topics
+    are sorted by name; the first one has the number ``begin``. ``properties`` are librdkafka's, with ``group.id``.
 
     Raises UserError if Kafka does not answer.
     """

@@ -65,7 +65,7 @@ def gtids(text: str) -> tuple[str, ...]:
 
 
 def parsed_kinds(names: Iterable[str]) -> frozenset[str]:
-    """Returns the kinds with these names, in any case. Raises UserError for a name that is no kind."""
+    """Returns the kinds with these names, regardless of case. Raises UserError for a name that is no kind."""
     known = {kind.lower(): kind for kind in KINDS}
     found = set()
     for name in names:

@@ -78,8 +78,8 @@ class Groups:
 
 
 def groups(properties: Mapping[str, Any], *, text: str = "", begin: int = 0, limit: int = 50) -> Groups:
-    """Lists at most ``limit`` groups whose names contain ``text`` in any case. They are sorted by name; the first one
-    has the number ``begin``. ``properties`` are librdkafka's.
+    """Lists at most ``limit`` groups whose names contain ``text``, regardless of case. They are sorted by name; the
+    first one has the number ``begin``. ``properties`` are librdkafka's.
 
     Raises UserError if Kafka does not answer.
     """

@@ -194,7 +194,7 @@ class Index:
 
 
 def _continues(known: Mapping[Partition, Progress], extents: Mapping[Partition, Extent]) -> bool:
-    """Whether the topics are the same as before, and have lost none of the messages that were read."""
+    """Whether the topics are the same as before, and still contain all messages that were read."""
     both = ((known[each], extents[each]) for each in known.keys() & extents.keys())
     return all(before.topic_id == now.topic_id and before.next_offset <= now.end for before, now in both)
 

@@ -56,8 +56,8 @@ class Queries:
         return self._index.ask(asked, _NOTHING)
 
     def tables(self, text: str, *, limit: int = 50) -> list[str]:
-        """Lists at most ``limit`` tables whose names contain ``text``, in any case. Each table is returned as a glob
-        that matches no other table.
+        """Lists at most ``limit`` tables whose names contain ``text``, regardless of case. Each table is returned as a
+        glob that matches no other table.
         """
         statement = (
             "SELECT database, name FROM object WHERE name != '' AND instr(lower(database || '.' || name), lower(?))"

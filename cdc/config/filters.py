@@ -185,7 +185,8 @@ _Name = tuple[str, str]
 
 class Swap(NamedTuple):
     """A swap of tables. ``table`` is the name of the table, and ``new`` is the former name of the table that took its
-    place, both as (database, name). ``setting`` is the setting with which the tool's names pass the filters.
+    place, both as (database, name). ``setting`` is the setting that makes the names of the tool's tables pass the
+    filters.
     """
 
     table: _Name

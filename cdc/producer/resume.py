@@ -61,7 +61,7 @@ def starting_entry(
 
 
 def _may_begin_again(leader: Leader, entry: Entry, filters: dict[str, list[str]]) -> bool:
-    """Whether the stream can begin again with a copy: nothing that it has read so far is in a record."""
+    """Whether the stream can begin again with a copy, because no record contains anything that was read so far."""
     is_empty = not (entry.next_sequence or entry.partial or entry.prepared)
     return is_empty and entry.filters == filters and leader.shows_visible
 
@@ -113,7 +113,8 @@ def is_complete(
     leader: Leader, dumps: Dumps, stop: threading.Event, oldest: Callable[[], int | None], position: Position
 ) -> bool:
     """Whether a stream can begin at ``position`` in the leader's binlogs. The first rows after it must have been logged
-    with the names of their columns; and if it is the beginning of the first binlog, no table may be older than that.
+    with the names of their columns; and if ``position`` is the beginning of the first binlog, no table may be older
+    than this binlog.
 
     ``oldest()`` returns the time at which the oldest table was created, in seconds since 1970; None if there is no
     table. Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource`` and of ``oldest``.
@@ -165,7 +166,7 @@ def _first_entry(leader: Leader, *, start: str, complete: Callable[[Position], b
         if isinstance(given, GtidSet):
             if leader.session is None:
                 _require_copy(leader, given)
-            # A MariaDB leader is asked for the events after its GTIDs: see ``flavor.mariadb_history``.
+            # From a MariaDB leader, the producer requests the events after the GTIDs: see ``flavor.mariadb_history``.
             executed, position = given, position if leader.session is None else Position(position.file, 0)
         else:
             _require_position(leader, given)

@@ -48,7 +48,7 @@ class Retry:
         self._answered = True
 
     def connected(self) -> None:
-        """Notes that a connection was made. The limit of ``seconds`` starts anew only if the connection lasts for a
+        """Notes that a connection was made. The limit of ``seconds`` starts again only if the connection lasts for a
         while, or after ``success``.
         """
         self.answered()

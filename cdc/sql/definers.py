@@ -68,7 +68,7 @@ def _security(found: Sequence[Span], words: Sequence[str], end: int) -> list[Cha
 
 def _characteristics(found: Sequence[Span], words: Sequence[str], kind: int) -> int | None:
     """Returns the index of the token before which a characteristic, such as SQL SECURITY, can be inserted into CREATE
-    PROCEDURE or CREATE FUNCTION. None if it is not certain.
+    PROCEDURE or CREATE FUNCTION. Returns None if this place is not certain.
     """
     marks = [span.token.text if span.token.kind == "mark" else "" for span in found]
     at = _closed(marks, kind)

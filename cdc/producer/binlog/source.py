@@ -285,7 +285,7 @@ class Dumps:
         position.
 
         A MariaDB leader is asked for the events after the GTIDs if the position is before the first event of a file, or
-        has more than 32 bits, which a request can't contain.
+        if its offset has more than 32 bits, since a request can't contain such an offset.
         """
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
         file, offset = entry.position

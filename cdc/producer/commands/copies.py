@@ -119,7 +119,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
 
 
 def current_state(profile: Profile) -> tuple[Pending | None, list[Request]]:
-    """Reads the pending copies (None before the stream begins), and the requests that no producer has taken up yet."""
+    """Reads the pending copies (None before the stream begins), and the requests that no producer has processed yet."""
     newest = next(_states(profile), None)
     pending = newest.pending if newest else None
     return pending, _waiting(profile, pending or Pending())

@@ -1,4 +1,5 @@
-"""A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
+"""A chunk request in flight: rows read from the leader, merged with the changes that the stream has contained since the
+request.
 
 The SELECT of a chunk sees some of the transactions that are committed while it runs, and nobody knows which ones. All
 transactions that it may have missed come in the stream after the request. If such a transaction changes a row, the row
@@ -192,7 +193,7 @@ class ChunkRequests:
     """The requests that were sent to a reader and are not done yet, in order. ``open_reader`` starts the reader at the
     first request.
 
-    ``unwanted`` counts the answers that have not arrived yet for requests that were taken back.
+    ``unwanted`` counts the answers that have not arrived yet for withdrawn requests.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:
@@ -251,7 +252,7 @@ class ChunkRequests:
             asked.changers.note(None)
 
     def take_back(self) -> None:
-        """Takes back all requests."""
+        """Withdraws all requests."""
         self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
         if self._reader is not None:

@@ -92,7 +92,7 @@ class Copier:
         return self._requests.found
 
     def take_requests(self) -> bool:
-        """Takes up the new requests; returns whether there were any."""
+        """Adds the new requests to the queue; returns whether there were any."""
         requests = list(self._requests.new())
         self._queue.add(requests)
         self._take_up()
@@ -135,7 +135,7 @@ class Copier:
                 self._progress_log.held(self.pending.current)
             self._chunk_requests.hurry(hurried=True)
             return True
-        # If changes wait for a moment while a snapshot is taken, the snapshot is exact more often.
+        # Changes wait for a moment while a snapshot is taken, since the snapshot is then more often exact.
         asked = self._chunk_requests.first
         return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
 
@@ -167,8 +167,9 @@ class Copier:
         self.pending = pending
 
     def _take_back_creations(self, effects: Iterable[Effect]) -> None:
-        """Takes back the request for the statements that create the tables if ``effects`` may have changed the
-        objects."""
+        """Withdraws the request for the creating statements if the statement with these ``effects`` may have changed
+        the objects.
+        """
         if self.widened is None and not self.pending.structure:
             return
         wants_table = self.widened.after.wants_table if self.widened else self._wants_table
@@ -200,7 +201,7 @@ class Copier:
     def _ask(self, progress: Progress) -> None:
         """Requests chunks ahead, so that a chunk is read while another chunk is written."""
         creates = self.widened is not None or self.pending.structure
-        # New requests have to wait, since the reader first answers the requests that were taken back.
+        # New requests have to wait, since the reader first answers the withdrawn requests.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
             last = self._chunk_requests.last
             place: Place | None = (None, None, None)

@@ -165,7 +165,7 @@ class Reader:
 
     def forget(self) -> None:
         """Makes the thread search for misplaced rows again, since a statement may have moved rows; to be called once
-        all requests are taken back."""
+        all requests are withdrawn."""
         self._misplaced.forget()
 
     @property
@@ -327,8 +327,8 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
     """Reads the rows of the first of ``keys``, about ``max_bytes`` in all; returns the table's ``definition``, these
     rows, and the keys of these rows.
 
-    The rows are None if the table was altered meanwhile or can't be read by these keys; in the second case the
-    definition has a refusal. Raises Disconnected.
+    The rows are None if the table was altered after its definition was read, or can't be read by these keys; in the
+    second case the definition has a refusal. Raises Disconnected.
     """
     refusal = definition.refusal or unfit(definition, keys)
     part = keys.values[:_MOST_KEYS]

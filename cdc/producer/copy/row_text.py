@@ -66,8 +66,8 @@ TIMES = KeptTexts(_time_text)  # a TIME without its fraction
 class ColumnText:
     """The code that selects and formats a column.
 
-    ``selected`` are its SQL expressions; the first expression is NULL if the value is NULL. ``source`` is the variable
-    of which ``X`` is a part, ``d`` or ``t``. With several expressions, ``X`` is the list of their bytes.
+    ``selected`` are its SQL expressions; the first expression is NULL if the value is NULL. ``X`` is a part of the
+    variable ``source``, ``d`` or ``t``. With several expressions, ``X`` is the list of their bytes.
     """
 
     selected: tuple[str, ...]

@@ -79,7 +79,7 @@ class Creations:
         return changed
 
     def is_late(self, now: float) -> bool:
-        """Whether it is time to log, once more, that the objects are read again and again."""
+        """Whether it is time to log that statements keep changing the objects while they are read."""
         if self._told is None or now < self._told + _TELL_SECONDS:
             return False
         self._told = now
@@ -124,7 +124,7 @@ class Structures:
             try:
                 return _shown_now(self._settings, tables, self._filters, self._known, found)
             except pymysql.MySQLError as error:
-                # A listed object has been dropped or changed meanwhile.
+                # An object was dropped or changed after it was listed.
                 if error.args[0] not in _CHANGED or not tries:
                     raise translated(error, self._leader.name) from None
 

@@ -128,8 +128,8 @@ def table_map(
 
 
 def past(database: str, name: str) -> str:
-    """Returns the hint for an operator whose leader has logged rows of a table in an unreadable form: how to go on
-    after these rows.
+    """Returns the hint for an error about rows of a table that the leader has logged in an unreadable form: how to
+    continue after these rows.
     """
     glob = json.dumps(named(escape(database), escape(name)), ensure_ascii=False)
     return (

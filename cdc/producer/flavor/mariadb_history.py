@@ -3,12 +3,12 @@ history.
 
 ``BINLOG_GTID_POS`` returns the GTIDs before a position, and NULL if no event begins there or the position has more than
 32 bits. If the leader is still the same server, it has the GTIDs of the commit log at the position of the commit log.
-Another server, such as a promoted replica, is asked for the events after the GTIDs of the commit log: a position with
-the offset 0 requests that (``binlog.source``).
+From another server, such as a promoted replica, the producer requests the events after the GTIDs of the commit log; a
+position with the offset 0 stands for this request (``binlog.source``).
 
 Two servers may have logged transactions of several domains in different orders. So after a failover the leader may have
-GTIDs of some domains only after the position. In this case, too, the leader is asked for the events after the GTIDs of
-the commit log, and sends only events that were not replicated.
+GTIDs of some domains only after the position. In this case, too, the producer requests the events after the GTIDs of
+the commit log, and the leader sends only events that were not replicated.
 """
 
 from dataclasses import replace
@@ -28,8 +28,8 @@ _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of th
 
 
 def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begins: bool) -> Entry:
-    """Returns ``entry`` with the position at which the leader is to be read; if the stream ``begins`` there, with the
-    set of the leader's GTIDs before the position.
+    """Returns ``entry`` with the position from which the leader must be read. If the stream ``begins`` there, the
+    result contains the leader's GTIDs before the position.
 
     Raises UserError if the leader has another history than the entry, or if no event begins at the position; raises
     Disconnected.
@@ -96,7 +96,9 @@ def _without_domains(entry: Entry, domains: set[str]) -> Entry:
 
 
 def _on_another_server(leader: Leader, entry: Entry) -> Entry:
-    """Returns the entry on a server that has replicated the transactions of the server before."""
+    """Returns ``entry`` with its positions on another server, which has replicated the transactions of the former
+    server.
+    """
     _require_history(leader, entry)
     first = leader.logs[0][0]
     prepared = {xid: xa._replace(file=first, offset=4) for xid, xa in entry.prepared.items()}

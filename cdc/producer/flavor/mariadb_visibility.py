@@ -82,8 +82,8 @@ def _prepared_xids(cursor: Any) -> frozenset[str]:
 
 
 def begin_snapshot(cursor: Any, executed: str) -> str:
-    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees;
-    ``executed`` are transactions that it sees in any case."""
+    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees; the
+    snapshot always sees the transactions ``executed``."""
     seen = _certainly_visible(cursor)
     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     return executed if seen is None else seen

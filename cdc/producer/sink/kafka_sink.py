@@ -77,8 +77,9 @@ class KafkaSink:
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
-        # Records that readers can see already, without an entry, may have been written as fragments, so the next entry
-        # must announce fragments. Without transactions a reader may see any record before the entry that counts it.
+        # Records that readers already see, although no entry counts them, may have been written as fragments, so the
+        # next entry must announce fragments. Without transactions a reader may see any record before the entry that
+        # counts it.
         self._fragmented = bool(
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
@@ -167,8 +168,8 @@ class KafkaSink:
             self.bytes += len(value)
 
     def write_with_entry(self, messages: Iterable[Message]) -> None:
-        """Writes messages in a Kafka transaction in any case: they must become visible together with the next entry or
-        not at all.
+        """Writes messages in a Kafka transaction, even with ``plain``: they must become visible together with the next
+        entry or not at all.
         """
         if self._open is self._plain:
             if self.begun_at != NEVER:
@@ -423,6 +424,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:
-    """Returns the parts of an entry that the binlog does not contain; records that depend on them must not be visible
-    before the entry."""
+    """Returns the fields of an entry that can't be restored from the binlog; records that depend on these fields must
+    not be visible before the entry."""
     return (entry.copy, entry.filters, entry.server_uuid) if entry else ()

@@ -258,7 +258,7 @@ class KafkaTransactions:
             self.producer.purge()
             self.producer.abort_transaction(_STOP_SECONDS)
         except KafkaException:
-            # The next producer's init_transactions aborts the transaction; none of its records can be read before.
+            # The next producer's init_transactions aborts the transaction; until then, readers see none of its records.
             return
 
     def check(self) -> None:
