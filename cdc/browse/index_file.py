@@ -77,7 +77,9 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 class IndexFile:
-    """The file ``path``, for the topics with this ``identity``. All methods raise sqlite3.Error."""
+    """The SQLite file ``path``, which contains the index of the topics with this ``identity``. All methods raise
+    sqlite3.Error.
+    """
 
     def __init__(self, path: Path, *, identity: str) -> None:
         self.path = path

@@ -15,7 +15,7 @@ HASH, NULL = "hash", "null"
 MODES = (HASH, NULL)
 HASHED_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 HASHED_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_FITS_ANY_TEXT = 63  # characters of four bytes in a TINYTEXT
+_FITS_ANY_TEXT = 63  # number of four-byte characters that fit into a TINYTEXT
 
 
 @dataclass(frozen=True, slots=True)

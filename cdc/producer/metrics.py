@@ -84,8 +84,8 @@ class ProducerMetrics:
             self._behind.through_us = through_us
 
     def copied(self, *, rows: int, size: int, tables_left: int, unrepeatable: int) -> None:
-        """Notes how many rows and bytes this connection has copied, how many tables are still to be copied, and how
-        many statements it has met that followers can't repeat, so that their tables are copied again.
+        """Notes the numbers of rows and bytes that this connection has copied, and of tables that are still to be
+        copied. Also notes the number of statements that followers can't repeat, so that their tables are copied again.
         """
         self._unrepeatable += unrepeatable - self._known_unrepeatable
         self._known_unrepeatable = unrepeatable

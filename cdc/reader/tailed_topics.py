@@ -120,7 +120,7 @@ class TailedTopic:
             found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
             if self._passes is not None and not self._passes(*found):
                 return
-            # Only at the end of the topic is it known which records are the last.
+            # The reader knows only at the end of the topic which records are the last.
             if self._last is None or self.at_end:
                 yield found
             else:
@@ -217,7 +217,7 @@ class TailedTopics:
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Only when all old records have arrived is it known which records are the last.
+        # The reader knows only after the arrival of all old records which of them are the last.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end and not self._asked_again:

@@ -1,5 +1,5 @@
-"""Finds the changes to a statement after which a view or routine names no DEFINER and has SQL SECURITY INVOKER, so that
-it runs with the rights of the user who calls it (manual, "Stored Object Access Control")."""
+"""Finds the changes to a statement that remove the DEFINER of a view or routine and set SQL SECURITY INVOKER. The
+object then runs with the rights of the user who calls it (manual, "Stored Object Access Control")."""
 
 from collections.abc import Sequence
 

@@ -284,8 +284,8 @@ class Dumps:
         """Opens a dump of the events after ``entry``: after the entry's GTIDs if they are complete, else after its
         position.
 
-        A MariaDB leader is asked for the events after the GTIDs if the position is before the first event of a file, or
-        if its offset has more than 32 bits, since a request can't contain such an offset.
+        From a MariaDB leader, requests the events after the GTIDs if the position is before the first event of a file.
+        The same holds if the offset has more than 32 bits, because a request can't contain such an offset.
         """
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
         file, offset = entry.position

@@ -123,7 +123,7 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
     variables = dict(cursor.fetchall())
     version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
-    is_mysql = not is_mariadb(variables["version"])  # MariaDB never logs them, though its version is higher
+    is_mysql = not is_mariadb(variables["version"])  # MariaDB never logs such changes, whatever its version is
     if is_mysql and version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
         return {}
     cursor.execute(

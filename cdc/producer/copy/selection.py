@@ -1,5 +1,5 @@
-"""Selects the tables of the leader that match globs, to copy them; refuses tables that can't be copied before anything
-is written.
+"""Selects the leader's tables to copy according to globs. Refuses tables that can't be copied, before anything is
+written.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -84,8 +84,8 @@ class KafkaSink:
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
-        # A topic without an entry in the commit log may also be ours: readers can see records in it whose Kafka
-        # transaction has lost its entry.
+        # A topic without an entry in the commit log may also be ours: readers may see records in it although the entry
+        # of their Kafka transaction was lost.
         self._ahead = recovered.ahead
         self._begun = recovered.begun
         ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
