@@ -1,5 +1,5 @@
-"""Prints what the producer would do, and everything that prevents it: as a dry run, with all tables that it would copy,
-or as a list of checks.
+"""Prints what the producer would do, and everything that prevents it. Prints either a dry run, with all tables to copy,
+or a list of checks.
 
 It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
 """

@@ -55,8 +55,8 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Collects the effects of the statements that were run after the objects to create were last read, and that may
-    have changed these objects. Pure.
+    """Collects the effects of statements that ran after the last reading of the leader's objects, and that may have
+    changed these objects. Pure.
     """
 
     def __init__(self) -> None:

@@ -128,8 +128,8 @@ def table_map(
 
 
 def past(database: str, name: str) -> str:
-    """Returns the hint for an error about rows of a table that the leader has logged in an unreadable form: how to
-    continue after these rows.
+    """Returns the hint that explains how to continue after rows of a table that the leader has logged in an unreadable
+    form.
     """
     glob = json.dumps(named(escape(database), escape(name)), ensure_ascii=False)
     return (
