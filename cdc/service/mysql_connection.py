@@ -28,8 +28,8 @@ def connected(*, server_id: int | None = None, **settings: Any) -> Any:
 
     The function is called for each connection, since the password may change while a program runs. Without ``ssl``
     among the settings the connection uses TLS if the server supports it, and no certificate is checked. Raises
-    pymysql's errors, with the number TLS_FAILED if a required TLS connection fails, and the errors of the password
-    function.
+    pymysql's errors, with the number TLS_FAILED if TLS fails, or if TLS is required and the server does not support it,
+    and the errors of the password function.
     """
     if callable(settings.get("password")):
         settings["password"] = settings["password"]()

@@ -1,9 +1,9 @@
 """A chunk request in flight: rows read from the leader, merged with the changes that the stream has contained since the
 request.
 
-The SELECT of a chunk sees some of the transactions that are committed while it runs, and nobody knows which ones. All
-transactions that it may have missed come in the stream after the request. If such a transaction changes a row, the row
-is taken from the stream: the SELECT saw the same version of the row, or an older one.
+The SELECT of a chunk sees some of the transactions that are committed after the request, and the producer can't know
+which ones. All transactions that it may have missed come in the stream after the request. If such a transaction changes
+a row, the row is taken from the stream: the SELECT saw the same version of the row, or an older one.
 
 A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
 oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may

@@ -92,7 +92,9 @@ class Copier:
         return self._requests.found
 
     def take_requests(self) -> bool:
-        """Adds the new requests to the queue; returns whether there were any."""
+        """Adds the new requests to the queue, and processes those that need not wait; returns whether there were new
+        requests.
+        """
         requests = list(self._requests.new())
         self._queue.add(requests)
         self._take_up()

@@ -82,9 +82,9 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # The records that readers already see contain the requests that an earlier run has processed. These records
-        # must be written again unchanged, with the same state of the copies. The same holds for a transaction whose
-        # first records may be committed.
+        # The states in the records that readers already see show which requests an earlier run has processed. These
+        # records must be written again unchanged, with the same state of the copies. The same holds for a transaction
+        # whose first records may be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()

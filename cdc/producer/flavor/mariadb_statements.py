@@ -66,7 +66,9 @@ def rewritten(statement: LoggedStatement) -> LoggedStatement:
 
 
 def _other_meaning(statement: LoggedStatement, found: list[Span], words: list[str]) -> str:
-    """Returns what MySQL would do otherwise than MariaDB if it executed the statement; empty if both do the same."""
+    """Returns the reason why a follower must not execute the statement although MySQL would accept it; empty if there
+    is none.
+    """
     if words[:3] == ["CREATE", "OR", "REPLACE"] and any(each.action in _REPLACED for each in statement.effects):
         return "it replaces a table or a database, and readers of the topic would keep the rows of the old one"
     added = [pair == ("FOREIGN", "KEY") for pair in pairwise(words)]
