@@ -1,4 +1,4 @@
-"""Describes a Kafka cluster: its brokers, its topics with their partitions, and a topic's own settings."""
+"""Describes a Kafka cluster: its brokers, its topics with their partitions, and the settings made for a topic."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSummary:
-    """A partition: its first offset and its end, which are None if its leader does not answer; the ids of its leader
-    (-1 for none), of the brokers with its replicas, and of those that are in sync.
+    """A partition: its first offset and its end, which are None if its leader does not answer; the id of its leader (-1
+    if there is none), the ids of the brokers with its replicas, and the ids of the brokers whose replicas are in sync.
     """
 
     begin: int | None
@@ -69,7 +69,7 @@ class TopicSummary:
 
     @property
     def messages(self) -> int:
-        """The number of offsets in use, in the partitions that answer."""
+        """The number of offsets in use, in the partitions whose leader answers."""
         return sum(each.messages or 0 for each in self.partitions.values())
 
     @property
@@ -84,14 +84,14 @@ class TopicSummary:
 
     @property
     def lacking(self) -> int:
-        """The number of partitions of which a replica is not in sync."""
+        """The number of partitions that have a replica which is not in sync."""
         return sum(len(each.in_sync) < len(each.replicas) for each in self.partitions.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """A cluster. ``topics`` are some of the topics that were asked for, of which there are ``found``; the other numbers
-    count all topics of the cluster.
+    """A cluster. ``topics`` is a page of the topics that match the request, ``found`` is the number of all matching
+    topics; the other numbers count all topics of the cluster.
     """
 
     brokers: tuple[Broker, ...]
@@ -105,8 +105,8 @@ class ClusterSummary:
 def cluster_summary(
     properties: Mapping[str, Any], *, text: str = "", begin: int = 0, limit: int = 100
 ) -> ClusterSummary:
-    """Describes the cluster, and at most ``limit`` topics whose names contain ``text`` in any case. The topics are
-    sorted by name; the first one has the number ``begin``. ``properties`` are librdkafka's, with ``group.id``.
+    """Describes the cluster, and at most ``limit`` topics whose names contain ``text``, regardless of case. The topics
+    are sorted by name; the first one has the number ``begin``. ``properties`` are librdkafka's, with ``group.id``.
 
     Raises UserError if Kafka does not answer.
     """
@@ -135,8 +135,8 @@ def topic_summary(properties: Mapping[str, Any], topic: str) -> TopicSummary:
 
 
 def topic_settings(properties: Mapping[str, Any], topic: str) -> dict[str, str]:
-    """Returns the settings of a topic that are its own, and not the brokers'. Raises UserError if the brokers refuse
-    them or do not answer.
+    """Returns the settings that were made for the topic itself, without the brokers' defaults. Raises UserError if the
+    brokers refuse them or do not answer.
     """
     wanted = ConfigResource(ConfigResource.Type.TOPIC, topic)
     with answering(properties, where=f"settings of topic {topic}"), admin_client(properties) as admin:
@@ -150,12 +150,12 @@ def topic_settings(properties: Mapping[str, Any], topic: str) -> dict[str, str]:
 
 def _metadata(properties: Mapping[str, Any]) -> Any:
     with admin_client(properties) as admin:
-        # The metadata of all topics are requested, since a request for one topic may create this topic.
+        # This call requests the metadata of all topics, since a request for one topic may create this topic.
         return admin.list_topics(timeout=_ANSWER_SECONDS)
 
 
 def _topics(properties: Mapping[str, Any], known: Mapping[str, Any]) -> list[TopicSummary]:
-    """Requests the offsets of topics of which the metadata are ``known``."""
+    """Requests the offsets of the topics whose metadata are ``known``."""
     places = [(name, number) for name, topic in known.items() for number in topic.partitions]
     ranges = known_ranges(properties, places)
     found = []

@@ -41,7 +41,7 @@ _MOST_CANDIDATES = 64
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the index: describes a record.
+    """An entry of the index, which describes a record.
 
     ``offset`` is the offset of its first message, ``size`` its length in bytes. ``rows`` counts its rows, and ``keys``
     are the texts of the first few keys. ``ts_us`` is the time of the leader's commit in microseconds since 1970,

@@ -65,7 +65,7 @@ def gtids(text: str) -> tuple[str, ...]:
 
 
 def parsed_kinds(names: Iterable[str]) -> frozenset[str]:
-    """Returns the kinds with these names, in any case. Raises UserError for a name that is no kind."""
+    """Returns the kinds with these names, regardless of case. Raises UserError for a name that is no kind."""
     known = {kind.lower(): kind for kind in KINDS}
     found = set()
     for name in names:
@@ -118,5 +118,5 @@ _MINUTE, _DAY = 60 * _SECOND, 86_400 * _SECOND
 
 
 def _precision(digits: str) -> int:
-    """Returns how many microseconds one unit of the last of these decimal digits of a second has."""
+    """Returns the number of microseconds in one unit of the last of the ``digits``, the decimal digits of a second."""
     return int(10 ** (6 - len(digits)))

@@ -1,4 +1,6 @@
-"""Lists the consumer groups of a cluster, and how far each has read. Joins none of them and commits nothing."""
+"""Lists the consumer groups of a cluster, and how far each group has read. This module joins no group and commits no
+offset.
+"""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -20,8 +22,8 @@ _ANSWER_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ReadPlace:
-    """The offset that a group has committed for a partition, and the partition's end, None if its leader does not
-    answer. ``note`` is the text that was committed with the offset.
+    """The offset that a group has committed for a partition, and the partition's end, which is None if the partition's
+    leader does not answer. ``note`` is the text that was committed with the offset.
     """
 
     topic: str
@@ -47,7 +49,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group. ``error`` is the reason why its members or offsets are unknown; it is empty if they are not."""
+    """A consumer group. ``error`` is the reason why its members or offsets are unknown, empty if they are known."""
 
     name: str
     state: str
@@ -63,21 +65,21 @@ class Group:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics of which the group has committed offsets."""
+        """The topics for which the group has committed offsets."""
         return tuple(sorted({each.topic for each in self.places}))
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Some of the groups that were asked for, of which there are ``found``."""
+    """A page of the groups that match a request; ``found`` is the number of all matching groups."""
 
     groups: tuple[Group, ...]
     found: int
 
 
 def groups(properties: Mapping[str, Any], *, text: str = "", begin: int = 0, limit: int = 50) -> Groups:
-    """Lists at most ``limit`` groups whose names contain ``text`` in any case. They are sorted by name; the first one
-    has the number ``begin``. ``properties`` are librdkafka's.
+    """Lists at most ``limit`` groups whose names contain ``text``, regardless of case. They are sorted by name; the
+    first one has the number ``begin``. ``properties`` are librdkafka's.
 
     Raises UserError if Kafka does not answer.
     """
@@ -132,7 +134,7 @@ def _answered(name: str, state: str, members: "Future[Any]", offsets: "Future[An
             if each.offset >= 0 and each.error is None
         )
     except KafkaException as error:
-        return Group(name, state, error=error.args[0].str())  # one group that is refused does not hide the others
+        return Group(name, state, error=error.args[0].str())  # an error for one group does not hide the other groups
     return Group(name, state, joined, tuple(sorted(places, key=lambda each: (each.topic, each.partition))))
 
 

@@ -29,7 +29,8 @@ from cdc.service.private_files import FILE
 __all__ = ["Index", "State"]
 
 _MOST_BYTES = 1_000_000_000
-# Each entry needs more than this, so offsets whose entries would exceed ``most_bytes`` are not read.
+# Each entry has more bytes than this. So only as many of a partition's newest offsets are read as have room in
+# ``most_bytes``.
 _LEAST_ENTRY_BYTES = 100
 _BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 5_000, 20_000, 2.0
 _CACHE_KB = 24_000
@@ -53,7 +54,7 @@ class State:
 
 
 class Index:
-    """The index of the topics of ``kafka``, in a file in ``folder``; only their owner can read them.
+    """The index of the topics of ``kafka``, in a file in ``folder``; only the owner of file and folder can read them.
 
     ``group`` names the consumer group, under which nothing is ever committed. All methods may be called by any thread.
     """
@@ -74,8 +75,8 @@ class Index:
         """Adds the new records up to the present ends of the topics, until ``stop`` is set, or for about ``seconds``.
 
         If another thread or process is already adding records, returns at once; ``behind`` is then the number of
-        offsets that the other has not read yet. Raises UserError or Disconnected if Kafka does not answer or the file
-        can't be written, PromiseError for a message that is not a record.
+        offsets that the other thread or process has not read yet. Raises UserError or Disconnected if Kafka does not
+        answer or the file can't be written, PromiseError for a message that is not a record.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -134,7 +135,9 @@ class Index:
             raise self._unusable(error) from None
 
     def _left(self, extents: Mapping[Partition, Extent]) -> int:
-        """Returns the number of offsets that the process that adds to the file has not read yet."""
+        """Returns the number of offsets that are still to be read, according to the file, to which another process is
+        adding entries.
+        """
         none: dict[Partition, Progress] = {}
         known = self.ask(read_progress, none)
         return self._plan(known if _continues(known, extents) else none, extents).behind
@@ -191,13 +194,13 @@ class Index:
 
 
 def _continues(known: Mapping[Partition, Progress], extents: Mapping[Partition, Extent]) -> bool:
-    """Whether the topics are the same as before, and have lost none of the messages that were read."""
+    """Whether the topics are the same as before, and still contain all messages that were read."""
     both = ((known[each], extents[each]) for each in known.keys() & extents.keys())
     return all(before.topic_id == now.topic_id and before.next_offset <= now.end for before, now in both)
 
 
 class _Batch(NamedTuple):
-    """Records to add in one transaction, and the offsets that are reached with them."""
+    """Records to add in one transaction of the file, and each partition's next offset after them."""
 
     records: list[Added]
     progress: dict[Partition, Progress]

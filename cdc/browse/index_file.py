@@ -72,12 +72,14 @@ def _utf8(text: str) -> bytes:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file must be created again."""
+    """Whether ``error`` shows that the file is damaged, so that it must be created again."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _DAMAGED
 
 
 class IndexFile:
-    """The file ``path``, for the topics with this ``identity``. All methods raise sqlite3.Error."""
+    """The SQLite file ``path``, which contains the index of the topics with this ``identity``. All methods raise
+    sqlite3.Error.
+    """
 
     def __init__(self, path: Path, *, identity: str) -> None:
         self.path = path
@@ -125,7 +127,7 @@ class IndexFile:
 
     def _fill(self, connection: sqlite3.Connection) -> None:
         with transaction(connection):
-            if self._is_empty(connection):  # another process may have been faster
+            if self._is_empty(connection):  # another process may have created the file in the meantime
                 for statement in filter(str.strip, _TABLES.split(";")):
                     connection.execute(statement)
                 about = {"version": _VERSION, "identity": self._identity, "floor": 0, "entries": 0}

@@ -1,4 +1,4 @@
-"""Reads messages of any topic as they are, without an effect on the cluster."""
+"""Reads messages of any topic unchanged; commits no offset and creates no topic."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ __all__ = [
 
 _ANSWER_SECONDS = 10.0
 _HEX_WIDTH = 16
-_MOST_INDENTED = 20  # times its length; records have about 4
+_MOST_INDENTED = 20  # maximum ratio of the indented length to the length; records have about 4
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
 NOTHING = "∅"
@@ -46,7 +46,7 @@ NOTHING = "∅"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message as it is in Kafka. ``timestamp_ms`` is None if the message has no timestamp; ``timestamp_kind`` is
+    """A message of a topic. ``timestamp_ms`` is None if the message has no timestamp; ``timestamp_kind`` is
     ``"create"`` or ``"append"``. ``size`` is the length of the whole value: ``value`` may be only its beginning.
     """
 
@@ -121,8 +121,8 @@ def window(
     committed: bool = True,
     value_bytes: int = 100_000,
 ) -> Window:
-    """Reads at most ``count`` messages: from ``offset`` on, or from the first one with a timestamp of at least
-    ``since_ms`` on, or the last messages before ``until``, or the newest messages.
+    """Reads at most ``count`` messages: either from ``offset`` on, or from the first message with a timestamp of at
+    least ``since_ms`` on, or the last messages before ``until``, or the newest messages.
 
     Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
     are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop answering.

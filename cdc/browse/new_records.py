@@ -99,7 +99,7 @@ class NewRecords:
         commits = self._names.commits
         fragments = Fragments(lambda _: marks_of(self._properties, commits), on_disk=True)
         begun: dict[Partition, int] = {}
-        # If retention deletes the next offset meanwhile, librdkafka would by default continue at the end.
+        # If retention deletes the next offset before it is read, librdkafka would by default continue at the end.
         consumer = connected(FETCH | self._properties | {"auto.offset.reset": "error"}, committed=True)
         try:
             for message in between(consumer, starts, ends, str(self._properties["group.id"])):

@@ -56,8 +56,8 @@ class Queries:
         return self._index.ask(asked, _NOTHING)
 
     def tables(self, text: str, *, limit: int = 50) -> list[str]:
-        """Lists at most ``limit`` tables whose names contain ``text``, in any case; each as a glob that matches only
-        it.
+        """Lists at most ``limit`` tables whose names contain ``text``, regardless of case. Each table is returned as a
+        glob that matches no other table.
         """
         statement = (
             "SELECT database, name FROM object WHERE name != '' AND instr(lower(database || '.' || name), lower(?))"
@@ -252,7 +252,7 @@ def _among(name: str) -> str:
 
 
 def _stored(text: str) -> str:
-    """Replaces the characters that SQLite refuses, and that no record contains (single surrogates)."""
+    """Replaces single surrogates, which SQLite refuses and no record contains."""
     return text.encode("utf-8", "replace").decode()
 
 

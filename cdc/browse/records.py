@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 class RowChange(NamedTuple):
     """One row of a record. ``key_before`` and ``key_after`` are the texts of its key for ``Queries.row_before`` and
-    ``row_after``; they differ only if the change is an update of the key; they are None in a table without a key.
+    ``row_after``; the two differ only if the change is an update of the key, and are None in a table without a key.
     """
 
     number: int
@@ -45,8 +45,8 @@ class RowChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A record. ``text`` is its JSON as in Kafka, joined if the record consists of several messages; ``message`` is its
-    first message, whose value may be shortened.
+    """A record. ``text`` is its JSON as in Kafka, the joined fragments if the record consists of several messages;
+    ``message`` is its first message, whose value may be shortened.
     """
 
     record: Record
@@ -94,7 +94,7 @@ def read_record(properties: Mapping[str, Any], entry: Entry, *, commits: str, mo
 def _decoded(whole: Message, first: Shown, entry: Entry) -> Decoded:
     text: Any = whole.value() or b""
     record = Record.parse(text, where=f"topic {entry.topic}, partition {entry.partition}, offset {entry.offset}")
-    # A topic that was made again may have another record with this sequence at this offset.
+    # If the topic was deleted and created again, another record may have this sequence and this offset.
     if (record.sequence, record.transaction, kind_of(record)) != (entry.sequence, entry.gtid, entry.kind):
         raise _gone(entry)
     return Decoded(record, text, first)

@@ -47,7 +47,7 @@ class Filters:
     table's name. A shadow table passes if its table passes.
 
     ``mask_columns`` maps globs ``db.table.column`` to the way in which the producer masks these columns, ``mask_key``
-    is the key of hashes; ``masks`` are compiled from both. They are no part of what ``listed`` returns.
+    is the key of hashes; ``masks`` are compiled from both. The result of ``listed`` does not contain masks.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class Filters:
         return True
 
     def wants_database(self, database: str) -> bool:
-        """Whether an object of this database may pass. A table filter can still leave out tables of the database."""
+        """Whether an object of this database may pass. The filters may still leave out some of its tables."""
         if database in SYSTEM_DATABASES:
             return False
         include, exclude = self._compiled["include_dbs"], self._compiled["exclude_dbs"]
@@ -151,7 +151,7 @@ class Filters:
         return next((mask for mask in found if mask is not None), None)
 
     def masks_of(self, database: str, table: str) -> frozenset[tuple[str, str]]:
-        """Returns the rules by which columns of a table are masked: globs of columns, and how they are masked."""
+        """Returns the rules that mask columns of a table; each rule is a glob of columns and a mode (HASH or NULL)."""
         names = (table, *self._shadowed(table)) if self.masks else ()
         return frozenset(rule for name in names for rule in self.masks.of_table(database, name))
 
@@ -185,7 +185,8 @@ _Name = tuple[str, str]
 
 class Swap(NamedTuple):
     """A swap of tables. ``table`` is the name of the table, and ``new`` is the former name of the table that took its
-    place, both as (database, name). ``setting`` is the setting with which the tool's names pass the filters.
+    place, both as (database, name). ``setting`` is the setting that makes the names of the tool's tables pass the
+    filters.
     """
 
     table: _Name

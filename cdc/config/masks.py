@@ -21,7 +21,7 @@ class _Rule(NamedTuple):
     database: re.Pattern[str]
     table: re.Pattern[str]
     column: re.Pattern[str]
-    glob: str  # of the column
+    glob: str  # the glob of the column, as in the profile
     mask: Mask
     key: str  # the glob of database, table and column, as in the profile
 
@@ -31,8 +31,8 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The rules of a profile in its order; the first that matches a column decides. Names of databases and tables are
-    compared as in filters, names of columns regardless of case, as MySQL does.
+    """The rules for masks, in the order of the profile; the first rule that matches a column decides. Names of
+    databases and tables are compared as in filters. Names of columns are compared regardless of case, as in MySQL.
     """
 
     rules: tuple[_Rule, ...] = ()
@@ -61,7 +61,7 @@ class Masks:
         return [rule.key for rule in self.rules if not any(rule.matches(*each) for each in columns)]
 
     def of_table(self, database: str, table: str) -> tuple[tuple[str, str], ...]:
-        """Returns the rules for a table: globs of columns, and how they are masked."""
+        """Returns the rules for a table; each rule is a glob of columns and a mode (HASH or NULL)."""
         rules = (rule for rule in self.rules if rule.database.match(database) and rule.table.match(table))
         return tuple((rule.glob, rule.mask.mode) for rule in rules)
 

@@ -68,7 +68,7 @@ MESSAGE_BYTES = 100_000_000
 # By default librdkafka mistakes an answer of more than 100 MB for a broken connection, and repeats the request for
 # ever.
 _ANSWER_BYTES = 2_147_483_647
-_PASSWORD = "database.password"  # the references in it are replaced at each connection
+_PASSWORD = "database.password"  # references in this value are resolved at each connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,8 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The settings of the page of ``cdc-web``: its address and password, and what it shows beside the servers.
+    """The settings of the page of ``cdc-web``: its address, its password, and the sources of its content besides the
+    servers.
 
     ``hosts`` are the names, besides ``localhost`` and IP addresses, under which browsers may request the page.
     ``metrics`` is the address at which the page queries the metrics of this profile's program, by default the address

@@ -41,7 +41,7 @@ class Renames:
     @property
     def leaders(self) -> dict[str, str]:
         """Maps the follower's database names to the leader's names. A database that exists only on the follower is
-        mapped to a text (``… of the follower``) that is not the name of a database of the leader.
+        mapped to a text (``… of the follower``) that no database of the leader has as its name.
         """
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 

@@ -25,7 +25,7 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
     """Compiled globs. ``whole`` matches the text ``db.table``, each pair in ``pairs`` matches a database and a table,
-    and ``databases`` lists the database parts of the globs.
+    and ``databases`` lists the database part of each glob.
     """
 
     whole: re.Pattern[str]

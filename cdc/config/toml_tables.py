@@ -116,7 +116,7 @@ def _checked(spec: Any, value: Any, name: str) -> Any:
         return tuple(value)
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
-        shown = repr(value) if spec.repr else "the value"  # the value may be a secret without quotes
+        shown = repr(value) if spec.repr else "the value"  # the value may be a secret that lacks its quotes
         raise UserError(
             f"{shown} is not {words}", code="CDC-PROFILE-TYPE", where=f"profile key {name}", hint=f"write {words}"
         )

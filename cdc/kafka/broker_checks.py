@@ -33,7 +33,7 @@ class Brokers:
         try:
             known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
-            self._client().poll(0)  # runs the callbacks that log the reason
+            self._client().poll(0)  # runs the callbacks in which librdkafka logs why a broker does not answer
             why = self._log.reason.text if self._log.reason else error.args[0].str()
             return Check("kafka", False, f"no answer: {why}")
         self._log.reason = None
@@ -48,7 +48,7 @@ class Brokers:
     def commits(self, topic: str) -> Commits | None:
         """Returns the newest entry of the commit log ``topic``, with the time at which the producer wrote it.
 
-        None if there is no entry, or if the brokers do not answer, which the health check reports.
+        Returns None if there is no entry or the brokers do not answer; the health check reports the reason.
         """
         if not self.check([topic]).ok:
             return None

@@ -38,7 +38,7 @@ __all__ = [
 
 _RUNNING = "are the brokers running, at that address?"
 _SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] against the brokers' listener"
-# librdkafka's text names the authority only, also where the certificate has expired or is for another address.
+# librdkafka's text always blames the authority, even if the certificate has expired or is for another address.
 _CERTIFICATE = "the broker's certificate must be by the authority in ssl.ca.location, not expired, and for this address"
 _ASK_SECONDS = 2.0
 _LOG_INFO = 6
@@ -92,7 +92,7 @@ class BrokerLog(logging.Handler):
 
 
 def reason(properties: Mapping[str, Any]) -> Reason | None:
-    """Finds the reason why the brokers in ``properties`` (librdkafka's) do not answer, by connecting to them once more.
+    """Finds the reason why the brokers in ``properties`` (librdkafka's) do not answer, by connecting to them again.
 
     Returns None if librdkafka logs no reason, either because the brokers answer now, or because packets are lost on the
     way.
@@ -134,7 +134,7 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
 def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
-    """Returns the error for something that Kafka forbids: ``operation`` on a topic, or the use of the consumer
+    """Returns the error for a request that Kafka's ACLs forbid: ``operation`` on a topic, or the use of the consumer
     ``group``.
     """
     topics = "the topic" if operation == "READ" else "this leader's topics"
@@ -143,7 +143,8 @@ def denied(error: KafkaError, *, operation: str, where: str, group: str = "") ->
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        # An idempotent client without transactions needs the ACL WRITE, on any topic.
+        # Kafka returns this error to an idempotent client without transactions if the client has the ACL WRITE on no
+        # topic.
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
     return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)

@@ -1,5 +1,5 @@
-"""Reads the progress of each follower. The follower's consumer writes it into the metadata of its consumer group's
-offsets.
+"""Reads the progress of each follower from Kafka: the follower's consumer writes its progress into the metadata of its
+consumer group's offsets.
 
 A committed offset shows how far one partition was read. The metadata of the offset contain the newest applied sequence,
 and the topic (``kafka.topic``) to which the sequence belongs. Offset and metadata are for observers only: a consumer
@@ -42,8 +42,8 @@ def place_note(topic: str, sequence: int) -> str:
 
 
 def noted(metadata: Iterable[str | None], topic: str) -> int | None:
-    """Reads from the metadata of a group's offsets up to which sequence all records are applied. Returns None if the
-    metadata contain no sequence of ``topic``.
+    """Reads the last sequence up to which all records are applied, from the metadata of a group's offsets. Returns None
+    if the metadata contain no sequence of ``topic``.
 
     The metadata of a partition contain the sequence at the time when the partition's offset was committed; the highest
     sequence counts.
@@ -61,7 +61,7 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
-    """Returns the result of ``FollowerPlaces.look``; waits up to ten seconds for the brokers' answer. Raises
+    """Returns the result of ``FollowerPlaces.look``, but waits up to ten seconds for the brokers' answer. Raises
     KafkaException."""
     places, give_up = FollowerPlaces(properties, resource=resource, topic=topic), time.monotonic() + _ANSWER_SECONDS
     while (found := places.look()) is None and time.monotonic() < give_up:

@@ -65,8 +65,8 @@ class Merge(Generic[Lane, Item]):
                 yield from self.ready()
 
     def lacks(self, end: int, *, from_next: bool) -> bool:
-        """Whether a number below ``end`` or between the waiting items is missing; with ``from_next`` also one between
-        ``next_number`` and the first waiting item.
+        """Whether a number is missing below ``end`` or between the waiting items. If ``from_next`` is true, also
+        whether a number is missing between ``next_number`` and the first waiting item.
         """
         begin = self.next_number if from_next or not self._waiting else min(self._waiting)
         top = max(self._waiting, default=self.next_number - 1) + 1

@@ -34,7 +34,7 @@ _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
 _GROUP = "cdc-producer"
 _SPECS: Any = OffsetSpec
-_NO_SUCH = -1  # the answer for a time after all messages contains this offset
+_NO_SUCH = -1  # Kafka's answer contains this offset if all messages are older than the requested time
 _LOST = -1001
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
@@ -54,7 +54,7 @@ def end_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
 ) -> dict[Partition, int]:
     """Requests the offset after each partition's newest message. If ``committed`` is true and a transaction is open,
-    the offset is at most the offset at which the transaction begins.
+    the returned offset is at most the offset at which this transaction begins.
 
     Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
@@ -248,8 +248,8 @@ def _answers(
     committed: bool,
     least: int = 0,
 ) -> dict[Partition, int | None]:
-    """Requests the offset of each partition that ``spec`` describes. It is None if the answer is below ``least``, so
-    that it must be requested again. No other function requests offsets.
+    """Requests the offset of each partition that ``spec`` describes. An offset is None if the answer is below
+    ``least``; the caller must then request the offset again. No other function requests offsets.
 
     A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
     lost, librdkafka 2.16 returns the offset -1001 and no error; the next request then fails as if the topic did not

@@ -1,4 +1,6 @@
-"""Asks the brokers which operations on topics and groups our user may do, without doing any of them."""
+"""Queries the brokers for the operations that our user may do on topics and consumer groups; does none of these
+operations.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any

@@ -20,7 +20,7 @@ _BOTH = "message.timestamp.difference.max.ms"  # the only setting of this kind b
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
 """The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000
-_MOST_SPARE_MS = 600_000  # a margin, since clocks differ and a record may wait before it is sent
+_MOST_SPARE_MS = 600_000  # a margin in ms, since clocks differ and a record may wait before it is sent
 _UNKNOWN = float("inf"), float(_HOUR_MS)  # the default limits of Kafka 4, in ms before and after the brokers' time
 
 

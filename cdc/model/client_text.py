@@ -53,7 +53,7 @@ _CHARACTERS = {
     "sjis": _SHIFTED,
     "ujis": _EUC,
 }
-# The bytes that the server's parser treats as spaces (_SPACES) or as control characters (_CONTROLS). A control
+# The bytes that the server's parser treats as spaces (_SPACES) and as control characters (_CONTROLS). A control
 # character begins a comment after two dashes. Both tables were measured on servers.
 _SPACES = {
     **dict.fromkeys(
@@ -72,8 +72,8 @@ _CONTROLS = {
 # In swe7 the codes of these punctuation marks are letters, but the server's parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
-# The server reads two, three or four bytes for a character if its first byte is not below the first, second or third of
-# these values.
+# The server takes the length of a UTF-8 character from its first byte: two bytes from the first of these values on,
+# three bytes from the second value on, four bytes from the third value on.
 _LEADS = (0xC2, 0xE0, 0xF0)
 # In the euc character sets, characters whose first byte is at least this value are for private use. There are 94
 # characters for each first byte.

@@ -220,7 +220,7 @@ class Entry:
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Reads a whole entry. ``where`` (topic and offset) is only for the error.
+        """Reads a whole entry. ``where`` (topic and offset) is used only in errors.
 
         Raises PromiseError if ``text`` is not an entry, UserError for fields that only a newer version has.
         """
@@ -313,7 +313,7 @@ def _text(body: dict[str, Any]) -> bytes:
 
 
 def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
-    """Parses and unpacks an entry of a known version. ``where`` (topic and offset) is only for the error. The GTID set
+    """Parses and unpacks an entry of a known version. ``where`` (topic and offset) is used only in errors. The GTID set
     is unpacked only if ``gtids`` is true.
 
     Raises UserError for a newer version, PromiseError if ``text`` is not a JSON object.

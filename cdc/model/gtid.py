@@ -146,7 +146,7 @@ class GtidSet:
 
 
 def is_gtid(transaction: str) -> bool:
-    """Whether a record's ``transaction`` is a GTID. On a leader without GTIDs it is a position."""
+    """Whether a record's ``transaction`` is a GTID. For a leader without GTIDs, records contain a position instead."""
     return _GTID.fullmatch(transaction) is not None or _OF_MARIADB.fullmatch(transaction) is not None
 
 
@@ -175,16 +175,15 @@ def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
 
 
 def mariadb_position(executed: GtidSet) -> str:
-    """Returns the GTID position of MariaDB at which ``executed`` are the transactions before: the last GTID of each
-    domain.
-    """
+    """Returns the GTID position of MariaDB that follows the ``executed`` transactions: the last GTID of each domain."""
     newest = sorted(newest_of_each_domain(executed).items())
     return ",".join(f"{domain}-{server}-{number}" for domain, (number, server) in newest)
 
 
 def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
-    """Returns the transactions of ``needed`` that a copy with ``held`` lacks. In a domain of MariaDB the sequence
-    numbers grow, whichever server logs a transaction."""
+    """Returns the transactions of ``needed`` that are missing in a copy that contains the transactions ``held``. In a
+    domain of MariaDB the sequence numbers grow even if several servers log transactions, so the copy lacks only those
+    after its last number."""
     missing = {}
     last = newest_of_each_domain(held)
     for source, intervals in needed.minus(held).intervals():
@@ -201,7 +200,7 @@ def given_gtid(text: str) -> str | None:
 
 
 def _names_nothing(parts: list[str]) -> bool:
-    """Whether a tag among ``parts`` has no interval after it."""
+    """Whether one of the ``parts`` is a tag that no interval follows."""
     tags = [bool(_TAG.fullmatch(part)) for part in parts]
     return any(one and next_ for one, next_ in zip(tags, [*tags[1:], True], strict=True))
 

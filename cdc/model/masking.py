@@ -1,8 +1,8 @@
 """Masks the values of a column: each value becomes NULL, or a keyed hash of itself. Pure.
 
 A hash is computed from a value's JSON text, which is the same in a row of the binlog and in a row of a table copy. So
-equal texts have equal hashes in all tables, whatever their character set is, and a changed value is still seen as
-changed.
+equal texts have equal hashes in all tables, whatever their character set is, and a change of a value is still a change
+of its hash.
 """
 
 import hmac
@@ -15,19 +15,19 @@ HASH, NULL = "hash", "null"
 MODES = (HASH, NULL)
 HASHED_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 HASHED_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_FITS_ANY_TEXT = 63  # characters of four bytes in a TINYTEXT
+_FITS_ANY_TEXT = 63  # number of four-byte characters that fit into a TINYTEXT
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """How a column is masked: ``mode`` is HASH or NULL, ``key`` is the secret key of hashes."""
+    """The mask of a column: ``mode`` is HASH or NULL, ``key`` is the secret key of hashes."""
 
     mode: str
     key: bytes = field(default=b"", repr=False)
 
     def hashed(self, text: bytes, kind: str, size: int | None) -> str:
         """Returns the JSON text of the hash of a value whose JSON text is ``text``, in UTF-8. ``kind`` is the name of
-        the column's type, ``size`` is its length in characters or bytes, None for a type without a length.
+        the column's type, ``size`` is the type's length in characters or bytes; it is None for a type without a length.
         """
         digest = hmac.digest(self.key, text, "sha256")
         if kind in HASHED_TEXTS:

@@ -29,7 +29,7 @@ __all__ = [
     "position_in_head",
 ]
 
-SKIPPED = "Skipped"  # the producer left out an event that the operator had named with --skip
+SKIPPED = "Skipped"  # the record of an event that the producer left out, because the operator named it with --skip
 # a chunk of a table: either all rows in a range of keys on the leader, or a piece of a table that is copied as a whole
 COPY = "Copy"
 # A chunk of chosen keys has this name in Kafka. So readers that know only ranges do not mistake it for a chunk of a
@@ -39,7 +39,7 @@ OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPE
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
-_OF_COPY = "copy:"  # if the producer made a transaction for a table copy, the transaction's id begins with this text
+_OF_COPY = "copy:"  # the id of a transaction that the producer made for a table copy begins with this text
 
 _LARGE = 4_000_000  # bytes
 # This pattern matches only the real key, because inside a JSON string the quotes would be escaped with backslashes.
@@ -53,7 +53,7 @@ _uri = lru_cache(maxsize=10_000)(Uri.parse)
 def position_in_head(text: bytes, *, where: str) -> Position:
     """Reads the leader position of a record from ``text``, the first bytes of its JSON.
 
-    ``where`` is for the error. Raises PromiseError if ``text`` does not contain the position.
+    ``where`` is used only in the error. Raises PromiseError if ``text`` does not contain the position.
     """
     found = _POSITION.search(text)
     if found is None:
@@ -134,14 +134,14 @@ class Record:
         return self.transaction.startswith(_OF_COPY)
 
     def emptied(self) -> "Record":
-        """Returns the record without rows and without effect. It also has no range, because a chunk without rows would
-        empty its range.
+        """Returns the record without rows and without effect. The result has no range either, because a chunk without
+        rows would make followers empty its range.
         """
         return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 
     @classmethod
     def parse(cls, text: bytes | LargeRecord, *, where: str) -> Self:
-        """Parses the value of a message. ``where`` (topic, partition, offset) is only for the error.
+        """Parses the value of a message. ``where`` (topic, partition, offset) is used only in errors.
 
         Raises PromiseError if the value is not a record, because skipping the message could lose a change.
         """

@@ -1,4 +1,6 @@
-"""Decides from the version of a server whether ``cdc`` was tested with it, and what it logs. Pure."""
+"""Decides from a server's version whether ``cdc`` was tested with this version, and whether the server logs cascading
+changes. Pure.
+"""
 
 import re
 
@@ -17,7 +19,8 @@ def is_tested(version: str) -> bool:
 def logs_cascades(version: str) -> bool:
     """Whether a server with this ``version`` logs the rows that its foreign keys change, as MySQL does from 9.6 on.
 
-    Also true for an unknown version (an empty text): then only the flags of rows events show it.
+    The result is true for an unknown version (an empty text), too; then only the flags of rows events show whether the
+    server logs these rows.
     """
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None:

@@ -52,7 +52,7 @@ def _picture(code: int) -> str:
     return "␡" if code == 0x7F else f"\\u{code:04x}"
 
 
-Value = Any  # JSON as described above; with a narrower type, each access would need a check
+Value = Any  # the JSON described above; a narrower type would require a check at each access
 NULL = "Null"
 
 

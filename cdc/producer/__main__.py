@@ -113,8 +113,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
-    """Returns the command to run instead of replicating, None if there is none; it is called with the profile and
-    ``log``."""
+    """Returns the command to run instead of replicating, None if the options name none. The command is called with the
+    profile and ``log``."""
     if arguments.check or arguments.dry_run:
         if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
             parser.error("--check and --dry-run go with --copy or --accept-filters only")

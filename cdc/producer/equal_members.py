@@ -1,8 +1,9 @@
-"""Finds out whether members of an ENUM or SET are equal in its collation, as a server without strict mode allows.
+"""Finds out whether two members of an ENUM or SET are equal in its collation; a server without strict mode allows such
+members.
 
-The server reads the text of such a member as the first member that is equal, so the member can't be replicated as a
-text. Only the server knows which texts are equal, since each collation has its own rules: in utf8mb4_general_ci ß
-equals s, in latin1_swedish_ci ü equals y.
+A server reads the text of such a member as the first of the equal members, so records can't contain the text. Only the
+server knows which texts are equal, since each collation has its own rules: in utf8mb4_general_ci ß equals s, in
+latin1_swedish_ci ü equals y.
 """
 
 from collections.abc import Callable, Sequence

@@ -57,14 +57,14 @@ def change_of(
 ) -> FilterEffect:
     """Logs that the filters ``before`` (None if they are not known) were changed, and which objects pass only ``now``.
 
-    The leader is queried only if there can be such objects. Raises UserError if there are or may be such objects and
-    they can't be copied, unless the user has ``accepted`` that they are not copied.
+    The leader is queried only if an object may pass only the new filters. Raises UserError if there is, or may be, such
+    an object that can't be copied, unless the user has ``accepted`` that these objects are not copied.
     """
     if before is None or before == now.listed():
         return FilterEffect()
     change = "; ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
-    # Masks are no part of a stream's state: those of the profile hold from the start on.
+    # The commit log does not contain masks: the profile's present masks hold from the program's start on.
     lists: dict[str, Any] = {key: tuple(globs) for key, globs in before.items()}
     then = Filters(**lists, mask_columns=now.mask_columns, mask_key=now.mask_key)
     if now.narrows(then):
@@ -128,8 +128,8 @@ def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
 
 @contextmanager
 def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
-    """While the block runs, each PromiseError gets a hint that the former filters still hold, if ``they_hold`` returns
-    true.
+    """Adds to each PromiseError that the block raises the hint that the former filters still hold, if ``they_hold``
+    returns true.
     """
     try:
         yield

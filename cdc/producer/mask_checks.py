@@ -1,9 +1,8 @@
-"""Refuses masks with which a follower could not hold the table's rows, or with which another column would show the
-masked value.
+"""Refuses masks under which a follower could not store the table's rows, or another column would show the masked value.
 
-The log shows only the primary key. All else is asked of the leader as its table is now: at the start, when a table's
-rows first come, and again after each statement. A column of the log that the leader's table has no more may have been
-computed from a masked one, so it needs a mask, too.
+The binlog shows only the primary key of a table. The leader is queried for everything else: at the start, at the first
+rows of a table, and again after each statement. A column in the binlog that the leader's table no longer has may have
+been computed from a masked column, so it needs a mask, too.
 """
 
 import re
@@ -29,12 +28,12 @@ class _Column:
     name: str
     kind: str
     nullable: bool
-    expression: str  # of which its values are computed: that of a generated column, or of its default
+    expression: str  # the expression of a generated column or of a default; empty if there is none
 
 
 def asking(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable[[Table], None]:
-    """Returns a function that raises PromiseError for a table of the log whose rows can't be masked; the leader
-    ``name`` is queried about tables with masked columns.
+    """Returns a function that raises PromiseError for a table in the binlog whose rows can't be masked; it queries the
+    leader ``name`` about tables with masked columns.
     """
 
     def require(table: Table) -> None:
@@ -56,8 +55,8 @@ def asking(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable
 
 
 def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> list[str]:
-    """Raises UserError for the first table of the leader ``name`` that the filters let in and whose columns can't be
-    masked. Returns the globs that match no column of the leader.
+    """Raises UserError for the first table of the leader ``name`` that passes the filters and has a column that can't
+    be masked as configured. Returns the globs that match no column of the leader.
     """
     if not filters.masks:
         return []
@@ -73,8 +72,8 @@ def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> lis
 
 
 def problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Iterable[str] = ()) -> str:
-    """Returns why columns of the leader's table can't be masked; empty if they can. ``logged`` are the columns of its
-    rows in the log.
+    """Returns the reason why a column of the leader's table can't be masked; empty if all can. ``logged`` are the
+    columns of the table's rows in the binlog.
     """
     columns = list(_columns(cursor, database, table))
     names = {column.name.casefold() for column in columns}
@@ -135,8 +134,8 @@ _USES = {
 
 
 def _uses(cursor: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
-    """Yields the uses of the table's columns by which it can't hold other values: what it is, and the columns or the
-    expression.
+    """Yields each use that a table makes of its columns and that masked values could violate, such as a unique key: its
+    description, and its columns or its expression.
     """
     for what, statement in _USES.items():
         cursor.execute(statement, (database, table))

@@ -35,7 +35,7 @@ class ProducerMetrics:
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
-        # Each heartbeat of an idle leader shows that there are no more events. The time is two intervals, since a
+        # Each heartbeat of an idle leader shows that there are no more events. This is two heartbeat intervals, since a
         # heartbeat may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
         self._source: BinlogSource | None = None
@@ -86,8 +86,8 @@ class ProducerMetrics:
             self._behind.through_us = through_us
 
     def copied(self, *, rows: int, size: int, tables_left: int, unrepeatable: int) -> None:
-        """Notes how many rows and bytes this connection has copied, how many tables are still to be copied, and how
-        many statements it has met that followers can't repeat, so that their tables are copied again.
+        """Notes the numbers of rows and bytes that this connection has copied, and of tables that are still to be
+        copied. Also notes the number of statements that followers can't repeat, so that their tables are copied again.
         """
         self._unrepeatable += unrepeatable - self._known_unrepeatable
         self._known_unrepeatable = unrepeatable

@@ -137,8 +137,8 @@ def start_of(
 
 
 def of_leader(profile: Profile, leader: Leader) -> dict[str, Any]:
-    """Returns the arguments for a connection to the server whose binlog is read; a connection to another server, to
-    which the same address may lead by now, is refused.
+    """Returns the arguments for a connection to the server whose binlog is read. Connecting fails if another server has
+    this address by now.
     """
     return profile.database.settings() | {"server_id": leader.server_id}
 
@@ -155,7 +155,8 @@ def make_decoder(
     """Builds the decoder for the events after ``entry`` that pass ``filters``. ``read_again`` returns the events of a
     prepared XA transaction.
     """
-    # What another server answers about its tables does not hold for the rows in this leader's binlog.
+    # The rows in this leader's binlog may not fit the tables of another server, so no other server is queried about
+    # tables.
     settings = of_leader(profile, leader)
     ask = partial(update_triggers, settings, name=leader.name)
     count = partial(count_different, settings, name=leader.name)
@@ -188,8 +189,8 @@ def _rewrite(profile: Profile, leader: Leader) -> Callable[[LoggedStatement], Lo
 
 
 def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
-    """Raises UserError if columns of the leader's tables can't be masked as in the profile. Logs what is masked, and
-    the globs that match no column: a name that is misspelt leaves its column as it is.
+    """Raises UserError if columns of the leader's tables can't be masked as in the profile. Logs the masked columns,
+    and a warning for globs that match no column: if a name is misspelt, its column is not masked.
     """
     masks = profile.filters.mask_columns
     if masks and leader.session is not None:
@@ -293,8 +294,8 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """Returns the writer of messages about binlog events after ``shown``; it is used only if the decoder yields such
-    events.
+    """Returns the writer of messages about binlog events after ``shown``; the writer is used only if the decoder yields
+    such events.
     """
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
@@ -370,7 +371,9 @@ class _Producer:
         return find_leader(self.profile)
 
     def named_as(self, leader: Leader) -> "_Producer":
-        """Returns the producer with the names in its profile in the form in which the leader's records contain them."""
+        """Returns a producer with the same settings, but with the names in its profile in the form in which the
+        leader's records contain them.
+        """
         return replace(self, profile=as_on_leader(self.profile, leader))
 
     def open_sink(self) -> KafkaSink:

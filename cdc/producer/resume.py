@@ -39,9 +39,9 @@ def starting_entry(
     entry yet.
 
     ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``complete(position)`` is called to find
-    out whether the binlogs after a position are enough (see ``is_complete``). Raises UserError if the leader cannot
-    continue there without losing or repeating changes. A topic without records begins with a copy instead, if ``start``
-    is "auto".
+    out whether a stream can begin at a position (see ``is_complete``). Raises UserError if the leader cannot continue
+    there without losing or repeating changes. A topic without records begins with a copy instead, if ``start`` is
+    "auto".
     """
     if entry is None or Pending.from_json(entry.copy).structure:
         return _first_entry(leader, start=start, complete=complete)
@@ -61,15 +61,17 @@ def starting_entry(
 
 
 def _may_begin_again(leader: Leader, entry: Entry, filters: dict[str, list[str]]) -> bool:
-    """Whether the stream can begin again with a copy: nothing that it has read so far is in a record."""
+    """Whether the stream can begin again with a copy, because no record contains anything that was read so far."""
     is_empty = not (entry.next_sequence or entry.partial or entry.prepared)
     return is_empty and entry.filters == filters and leader.shows_visible
 
 
 def _goes_on(leader: Leader, entry: Entry, complete: Callable[[Position], bool]) -> bool:
-    """Whether the leader has the changes after ``entry``, and the next rows with the names of their columns."""
+    """Whether the leader's binlog contains the changes after ``entry``, and the next rows in it were logged with the
+    names of their columns.
+    """
     if entry.server_uuid != leader.server_uuid or entry.position.offset < _FIRST_OFFSET:
-        return True  # a server with another history is refused
+        return True  # a later check refuses a server with another history
     if entry.position.file not in dict(leader.logs):
         return False
     return not _has(leader, entry.position) or complete(entry.position)
@@ -111,10 +113,11 @@ def is_complete(
     leader: Leader, dumps: Dumps, stop: threading.Event, oldest: Callable[[], int | None], position: Position
 ) -> bool:
     """Whether a stream can begin at ``position`` in the leader's binlogs. The first rows after it must have been logged
-    with the names of their columns; and if it is the beginning of the first binlog, no table may be older than that.
+    with the names of their columns; and if ``position`` is the beginning of the first binlog, no table may be older
+    than this binlog.
 
-    ``oldest()`` returns the time at which the oldest table was created, in seconds since 1970, None without tables.
-    Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource`` and of ``oldest``.
+    ``oldest()`` returns the time at which the oldest table was created, in seconds since 1970; None if there is no
+    table. Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource`` and of ``oldest``.
     """
     if position.place >= leader.position.place:
         return True
@@ -123,7 +126,8 @@ def is_complete(
         for chunk in source.chunks(stop):
             for event in _with_unpacked(chunk):
                 if is_first and event.type == FORMAT_DESCRIPTION:
-                    # RESET, or a copy of the data directory without binlogs, leaves tables whose creation is in none.
+                    # After RESET BINARY LOGS, or in a copy of the data directory without binlogs, no binlog contains
+                    # the creation of the existing tables.
                     created, is_first = oldest(), False
                     if created is not None and created < int.from_bytes(event.data[:4], "little"):
                         return False
@@ -162,7 +166,7 @@ def _first_entry(leader: Leader, *, start: str, complete: Callable[[Position], b
         if isinstance(given, GtidSet):
             if leader.session is None:
                 _require_copy(leader, given)
-            # A MariaDB leader is asked for the events after its GTIDs: see ``flavor.mariadb_history``.
+            # From a MariaDB leader, the producer requests the events after the GTIDs: see ``flavor.mariadb_history``.
             executed, position = given, position if leader.session is None else Position(position.file, 0)
         else:
             _require_position(leader, given)

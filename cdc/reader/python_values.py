@@ -71,7 +71,7 @@ def _time(parts: dict[str, Any]) -> timedelta:
 
 
 def _node(node: Any) -> Any:
-    """Converts a member of a JSON document that has members of SQL types."""
+    """Converts a node of a JSON document with members of SQL types (``JsonTyped``)."""
     if not isinstance(node, dict):
         return node
     ((tag, content),) = node.items()

@@ -1,4 +1,4 @@
-"""Iterates over a leader's records in Python, one by one or by whole transactions, each once and in order."""
+"""Iterates in Python over a leader's changes or transactions, each once and in the order of the leader."""
 
 import threading
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A whole transaction of the leader. ``gtid`` is its id, ``committed`` the time of its commit on the leader."""
+    """A whole transaction of the leader. ``gtid`` is its id, ``committed`` is the time of its commit on the leader."""
 
     gtid: str
     committed: datetime

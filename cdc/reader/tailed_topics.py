@@ -36,14 +36,14 @@ def tailing_consumer(kafka: Kafka, group: str) -> Consumer:
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
         "fetch.wait.max.ms": 50,
-        # Where retention has deleted the next offset meanwhile, librdkafka would go on at the end by default.
+        # If retention deletes the next offset before it is read, librdkafka would by default continue at the end.
         "auto.offset.reset": "error",
     }
     return Consumer(kafka.properties() | own, logger=LIBRDKAFKA)
 
 
 def stopped_reading(error: KafkaError, kafka: Kafka, *, group: str, answered: bool) -> CdcError:
-    """Returns the error with which reading ends; ``answered`` is whether all old records were read before."""
+    """Returns the error with which reading ends; ``answered`` is true if all old records were read before the error."""
     where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
         return PromiseError(
@@ -62,8 +62,8 @@ def stopped_reading(error: KafkaError, kafka: Kafka, *, group: str, answered: bo
 class TailedTopic:
     """Reads the ``last`` records (all records if None) of the only topic in ``names``, and then new records.
 
-    ``properties`` are librdkafka properties. Only records with ``passes`` count, and only messages from ``since_ms`` on
-    are read (a timestamp as in Kafka). Raises KafkaException.
+    ``properties`` are librdkafka properties. If ``passes`` is set, only records for which it is true count. If
+    ``since_ms`` (a timestamp as in Kafka) is set, only messages from this time on are read. Raises KafkaException.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class TailedTopic:
         """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
             return True
-        # A record of several fragments, or an aborted transaction, may use many offsets; few records may pass.
+        # A record of several fragments, or an aborted transaction, may use many offsets, and few records may pass the
+        # filter.
         self._last.clear()
         self._offsets *= 8
         self._read()
@@ -119,7 +120,7 @@ class TailedTopic:
             found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
             if self._passes is not None and not self._passes(*found):
                 return
-            # Only at the end of the topic is it known which records are the last.
+            # The reader knows only at the end of the topic which records are the last.
             if self._last is None or self.at_end:
                 yield found
             else:
@@ -216,7 +217,7 @@ class TailedTopics:
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Only when all old records have arrived is it known which records are the last.
+        # The reader knows only after the arrival of all old records which of them are the last.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end and not self._asked_again:

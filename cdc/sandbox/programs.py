@@ -1,4 +1,4 @@
-"""Runs the programs of this package in the same way as a user: as console scripts with a profile."""
+"""Runs cdc's programs as a user would run them: as console scripts with a profile."""
 
 import importlib.metadata
 import os

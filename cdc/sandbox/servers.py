@@ -29,8 +29,8 @@ _MYSQL, _MARIADB = "mysql", "mariadb"
 
 class Servers:
     """The leader, the follower and the broker, each in its own folder below ``folder``; port 0 means any free port.
-    ``leader`` is "mysql" or "mariadb". With ``secure`` they accept connections over TLS only, and the profiles have
-    users with the least privileges.
+    ``leader`` is "mysql" or "mariadb". With ``secure`` the servers accept connections over TLS only, and the profiles
+    have users with the least privileges.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Servers:
                 started.append(server)
                 server.start(outlive=outlive)
                 say(f"{name:9} 127.0.0.1:{server.port}")
-        except BaseException:  # also for Ctrl-C
+        except BaseException:  # BaseException includes Ctrl-C
             for server in started:
                 server.kill()
             raise
@@ -109,7 +109,7 @@ class Servers:
         return self
 
     def allow(self) -> None:
-        """Gives the programs' user of a secured broker all rights that it needs."""
+        """Gives the user of the programs all rights that it needs on the broker, if the sandbox is secured."""
         if self._broker is not None:
             self._broker.allow(topics=TOPIC)
 

@@ -1,5 +1,5 @@
-"""Prints what a program finds when it checks its servers, one item each: what is fine, what is worth knowing, and each
-problem with the change that mends it.
+"""Prints the result of a program's checks of its servers as a list: settings that are right, notes, and problems with
+their remedies.
 """
 
 import logging
@@ -34,7 +34,7 @@ class CheckList:
         self._print("note", what, hint)
 
     def problem(self, error: CdcError) -> None:
-        """Prints what prevents the program's work: one item for each of the problems that the error consists of."""
+        """Prints the problems that prevent the program's work, one item for each problem in ``error``."""
         for what in error.each or (error.what,):
             self.problems += 1
             where = f"; at {error.where}" if error.where else ""
@@ -42,7 +42,7 @@ class CheckList:
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Prints the error that ends the ``with`` block, and goes on behind it."""
+        """Prints a CdcError that ends the ``with`` block as a problem; the program then continues after the block."""
         try:
             yield
         except CdcError as error:
@@ -88,14 +88,14 @@ class CheckList:
 
 
 class _Notes(logging.Handler):
-    """Prints logged events as notes; what libraries log is left out, since errors contain it."""
+    """Prints logged events as notes, except the messages of libraries, since the program's errors contain these."""
 
     def __init__(self, items: CheckList) -> None:
         super().__init__()
         self._items = items
 
     def emit(self, record: logging.LogRecord) -> None:
-        # A broker that does not answer is listed as a problem, with the reason.
+        # The list already contains a broker that does not answer as a problem, with the reason.
         if not hasattr(record, "fields") or record.getMessage() == "kafka unreachable":
             return
         fields = dict(record.fields)

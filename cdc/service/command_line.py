@@ -12,7 +12,7 @@ _SHELLS = ("bash", "zsh")
 
 
 def add_common_options(parser: argparse.ArgumentParser, *, examples: str) -> None:
-    """Adds ``--version`` and ``--completion``, and shows ``examples``, one a line, at the end of the help."""
+    """Adds ``--version`` and ``--completion``, and shows ``examples``, one per line, at the end of the help."""
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     parser.add_argument(
         "--completion", choices=_SHELLS, action=_Completion, help="print the completion of these options for a shell"
@@ -33,8 +33,8 @@ class _Completion(argparse.Action):
 
 
 def _script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Returns the completion of the program's options, of its commands and of the values that an option chooses from;
-    all other words are completed as files.
+    """Returns the completion of the program's options, of its commands, and of the fixed values of an option; the shell
+    completes all other words as file names.
     """
     name = parser.prog.replace("-", "_").replace(".", "_")
     cases = "".join(f'    {option}) choices="{" ".join(values)}" ;;\n' for option, values in _choices(parser))

@@ -26,7 +26,7 @@ __all__ = ["Check", "Endpoint", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check's name and whether it is ok; ``says`` describes the result to the operator.
+    """The result of a health check: its name, and whether it is ok; ``says`` describes the result to the operator.
 
     ``/readyz`` leaves out checks that are not about the servers with which the program works (``of_servers``).
     """
@@ -38,8 +38,8 @@ class Check:
 
 
 def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
-    """Whether every check is ok, and the results as the JSON of ``/healthz`` and ``/readyz``. No checks at all count as
-    failing.
+    """Whether every check is ok, and the results as the JSON of ``/healthz`` and ``/readyz``. An empty list of checks
+    counts as failing.
     """
     results = list(checks)
     healthy = bool(results) and all(check.ok for check in results)
@@ -101,8 +101,8 @@ class _Server(ThreadingMixIn, TCPServer):
     def health(self, *, of_servers: bool = False) -> tuple[bool, bytes]:
         """Returns the verdict of all checks, or only of the checks of servers."""
         asked_at = time.monotonic()
-        # Only one check runs at a time, and all requests that came before it began get its results: otherwise threads
-        # would pile up while a server does not answer.
+        # Only one thread runs the checks at a time, and all requests that came before the checks began get their
+        # results. Otherwise threads would pile up while a server does not answer.
         with self._checking:
             if self._checked_at < asked_at:
                 begun_at = time.monotonic()
@@ -126,8 +126,8 @@ class _Requests(BaseHTTPRequestHandler):
             encode, kind = choose_encoder(self.headers.get("Accept", ""))
             self._answer(HTTPStatus.OK, kind, encode(self.server.registry))
         elif path == "/livez":
-            # No check of servers, and none of time: a statement on the follower may rightly take hours. A supervisor
-            # that restarted a program which waits for a server would end the wait, and change nothing.
+            # /livez checks no server and has no time limit: a statement on the follower may rightly take hours, and if
+            # a program waits for a server, a restart by a supervisor would not help.
             self._answer(HTTPStatus.OK, "application/json", b'{"status": "ok"}\n')
         elif path in ("/healthz", "/readyz"):
             healthy, body = self.server.health(of_servers=path == "/readyz")

@@ -15,8 +15,8 @@ from cdc.model.values import UNSEEN, visible
 
 __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 
-# librdkafka logs each failed attempt to connect, and fatal errors. Its log is turned off, since cdc reports the errors
-# that matter itself.
+# librdkafka logs each failed attempt to connect, and fatal errors. That log is turned off, since cdc itself reports the
+# errors that matter.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
 LIBRDKAFKA.setLevel(logging.CRITICAL + 1)
 
@@ -107,8 +107,8 @@ def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **
 
 
 def print_error(program: str, error: CdcError | str) -> None:
-    """Writes the error with which ``program`` ends, or a failure that it survives, to standard error: one line, in the
-    format of the log."""
+    """Writes the error with which ``program`` ends, or an error after which it continues, to standard error, as one
+    line in the format of the log."""
     root = logging.getLogger("cdc")
     if not any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers):
         code = f"[{error.code}] " if isinstance(error, CdcError) and error.code else ""
@@ -124,6 +124,6 @@ def print_error(program: str, error: CdcError | str) -> None:
 
 
 def _log_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Logs an error that cdc did not expect as one JSON line, in place of Python's traceback in several lines."""
+    """Logs an unexpected error (a defect of cdc) as one JSON line, which contains Python's traceback."""
     text = "".join(traceback.format_exception(kind, error, trace))
     event(logging.getLogger("cdc"), "defect", level=logging.CRITICAL, error=repr(error), traceback=text)

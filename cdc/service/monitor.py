@@ -82,7 +82,7 @@ def _log_totals(activity: Activity, log: Callable[..., None]) -> None:
 class Reporter:
     """A thread that draws the terminal's line twice a second, logs the totals once a minute, and reports to systemd.
 
-    The program has started when its servers have answered, which is when it has totals.
+    The program counts as started once its servers have answered; from then on it has totals.
     """
 
     def __init__(
@@ -108,7 +108,8 @@ class Reporter:
         self._stop.set()
         self._thread.join()
         if self._systemd:
-            # A short run has ended before the thread's first report.
+            # A short run may end before the thread's first report, so systemd may not know yet that the program was
+            # ready.
             self._systemd.report(ready=bool(self._activity.totals()), status=self._activity.line(rate=0))
             self._systemd.stopping()
         if self._line:

@@ -1,4 +1,4 @@
-"""Connects to a MySQL server; never without TLS if the settings require TLS."""
+"""Connects to a MySQL server; if the settings require TLS, never without TLS."""
 
 import ssl
 from functools import cache
@@ -22,12 +22,14 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl
 def connected(*, server_id: int | None = None, **settings: Any) -> Any:
     """Connects with ``settings``, the arguments of pymysql.connect; the ``password`` may be a function that returns it.
 
-    ``server_id`` is that of the server that must answer: the address may be that of a proxy, or name another server
-    since another connection was made. OperationalError for another server has the number of an unreachable server.
+    If ``server_id`` is given, the server must have this server_id: the address may belong to a proxy, or lead to
+    another server than before. If another server answers, raises OperationalError with the number for an unreachable
+    server.
 
-    A program connects anew for as long as it runs, and by then the password may have changed. Without ``ssl`` among the
-    settings the connection uses TLS if the server supports it, and no certificate is checked. Raises pymysql's errors,
-    with the number TLS_FAILED if TLS fails or the server does not support it, and the errors of the function.
+    The function is called for each connection, since the password may change while a program runs. Without ``ssl``
+    among the settings the connection uses TLS if the server supports it, and no certificate is checked. Raises
+    pymysql's errors, with the number TLS_FAILED if TLS fails, or if TLS is required and the server does not support it,
+    and the errors of the password function.
     """
     if callable(settings.get("password")):
         settings["password"] = settings["password"]()

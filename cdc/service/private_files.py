@@ -1,4 +1,5 @@
-"""Writes files and folders that only their owner can read, whatever the umask, because they contain rows or passwords.
+"""Writes files and folders that only their owner can read, whatever the umask is, because they contain rows or
+passwords.
 
 The module also replaces whole files, and flushes files to disk.
 """

@@ -69,7 +69,8 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
     except CdcError as error:
         return _said(program, error)
     except BrokenPipeError:
-        # The reader of the output (head, less) has closed it. Python would print a traceback about that at exit.
+        # The program that reads the output (head, less) has closed it. Python would print a traceback about this at
+        # exit.
         _discard(1)
         return 0
     except OSError as error:

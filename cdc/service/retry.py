@@ -48,7 +48,7 @@ class Retry:
         self._answered = True
 
     def connected(self) -> None:
-        """Notes that a connection was made. The seconds are counted again only if the connection then lasts for a
+        """Notes that a connection was made. The limit of ``seconds`` starts again only if the connection lasts for a
         while, or after ``success``.
         """
         self.answered()
@@ -59,7 +59,7 @@ class Retry:
         self.trouble = ""
 
     def success(self) -> None:
-        """Notes that the servers have done their work: the seconds are counted again from the next failure on."""
+        """Notes that the servers have done their work: the ``seconds`` count from the next failure on."""
         self.connected()
         self._reset()
 
@@ -71,9 +71,9 @@ class Retry:
     def wait(self, error: Disconnected, *, last: bool = False) -> None:
         """Waits before the next attempt, after ``error``. Raises ServerGone when the seconds are used up.
 
-        It waits even if no attempt has ever succeeded, since servers may start later than this program; the hint of
-        ServerGone then includes that the address may be wrong. ``last`` is true if this attempt has used up the seconds
-        by itself.
+        Waits even if no attempt has ever succeeded, since servers may start later than this program; the hint of
+        ServerGone then adds that the address may be wrong. ``last`` is true if this attempt alone has used up the
+        seconds, so that no further attempt is made.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:

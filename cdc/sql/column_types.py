@@ -1,5 +1,5 @@
-"""Reads and writes column types in SQL, with character sets. Records contain the types once per version of a table.
-Pure.
+"""Reads and writes column types in SQL, with character sets. A table's records contain the types once after each change
+of the table. Pure.
 
 Display widths of integers and digits of FLOAT and DOUBLE are omitted, because they change no value, and a table map
 does not contain them.

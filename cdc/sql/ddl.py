@@ -2,7 +2,7 @@
 affects.
 
 Only the head of a statement names the affected objects. So only the head is parsed, and the clauses of ALTER TABLE. The
-grammar is that of MySQL 9.7. A statement outside of the grammar is ``unknown``; its kind is never guessed.
+module knows the grammar of MySQL 9.7. A statement outside of the grammar is ``unknown``; its kind is never guessed.
 """
 
 from collections.abc import Callable, Iterator

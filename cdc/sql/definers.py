@@ -1,5 +1,5 @@
-"""Finds what to change in a statement so that a view or routine has no definer of its own, and acts with the rights of
-the user who calls it (manual, "Stored Object Access Control")."""
+"""Finds the changes to a statement that remove the DEFINER of a view or routine and set SQL SECURITY INVOKER. The
+object then runs with the rights of the user who calls it (manual, "Stored Object Access Control")."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,8 @@ Change = tuple[int, int, str]
 _INVOKER = "SQL SECURITY INVOKER "
 _ROUTINES = ("PROCEDURE", "FUNCTION")
 _OTHERS = ("TABLE", "DATABASE", "SCHEMA", "INDEX", "TRIGGER", "EVENT")
-# The words that may follow the name of a type in RETURNS, and those of them that a name follows.
+# The words that may follow a type's name in RETURNS (_OF_TYPES), and the words that the name of a character set or
+# collation follows (_NAMED).
 _OF_TYPES = {
     "UNSIGNED", "SIGNED", "ZEROFILL", "BINARY", "ASCII", "UNICODE", "BYTE", "PRECISION", "VARYING", "VARCHAR",
     "VARBINARY", "CHARACTER", "CHAR",
@@ -25,8 +26,8 @@ _NAMED = {"CHARSET", "COLLATE", "SET"}
 def as_invoker(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> list[Change] | None:
-    """Returns the changes, in the order of the text; an empty list for a statement about anything else, and None if it
-    is not certain where they belong.
+    """Returns the changes, in the order of the text. Returns an empty list for a statement that is not about a view or
+    routine, and None if the places of the changes are not certain.
     """
     found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     words = [span.token.word() for span in found]
@@ -66,7 +67,9 @@ def _security(found: Sequence[Span], words: Sequence[str], end: int) -> list[Cha
 
 
 def _characteristics(found: Sequence[Span], words: Sequence[str], kind: int) -> int | None:
-    """Returns the index of the token before which a characteristic of a new routine can be written."""
+    """Returns the index of the token before which a characteristic, such as SQL SECURITY, can be inserted into CREATE
+    PROCEDURE or CREATE FUNCTION. Returns None if this place is not certain.
+    """
     marks = [span.token.text if span.token.kind == "mark" else "" for span in found]
     at = _closed(marks, kind)
     if at is None or words[kind] == "PROCEDURE":
@@ -90,7 +93,9 @@ def _characteristics(found: Sequence[Span], words: Sequence[str], kind: int) -> 
 
 
 def _closed(marks: Sequence[str], start: int) -> int | None:
-    """Returns the index after the first parenthesis from ``start`` on and what it encloses; None if it has no end."""
+    """Returns the index after the bracket that closes the first bracket from ``start`` on; None if no bracket closes
+    it.
+    """
     depth = 0
     for at in range(start, len(marks)):
         depth += (marks[at] == "(") - (marks[at] == ")")
@@ -107,7 +112,7 @@ _CHARACTERISTICS = (
 
 
 def _body(found: Sequence[Span], words: Sequence[str], at: int) -> int:
-    """Returns the index of the first token of a routine's body, behind the characteristics that begin at ``at``."""
+    """Returns the index of the first token of a routine's body, after the characteristics that begin at ``at``."""
     while at < len(found) - 1:
         if words[at] == "COMMENT" and found[at + 1].token.kind == "string":
             at += 2

@@ -1,5 +1,5 @@
-"""Lists the tables that a statement may have changed, if the statement is DML that was logged as a statement. Uses the
-text of the statement and the databases that were logged with it.
+"""Lists the tables that a DML statement in the binlog may have changed, according to the statement's text and the
+databases that were logged with it.
 
 With each such statement the server logs the databases of all tables that the statement reads or writes
 (Q_UPDATED_DB_NAMES of the Query event). This includes the tables of triggers and functions. The server logs no

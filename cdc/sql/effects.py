@@ -132,7 +132,8 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             doubts += _of_settings(clause.items, adds=True)
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += _of_settings(clause.items, adds=False)
-    # A reason for which a copy of the table is not enough comes first: a CONNECTION may reach no topic.
+    # If there are several reasons, a reason for which a copy of the table is not enough comes first. One of them is a
+    # CONNECTION: it may contain a password, which must not reach a topic.
     doubt = min(doubts, key=COPIED_AGAIN.__contains__, default="")
     dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
     yield Effect(

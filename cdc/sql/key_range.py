@@ -10,8 +10,8 @@ __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, through: Sequence[str] | None) -> str:
-    """Writes the condition that a row comes after the key ``after``, and before the key ``through`` or at it, in the
-    order of the key ``columns``.
+    """Writes the condition for rows whose key comes after ``after`` and not after ``through``, in the order of the key
+    ``columns``.
 
     All arguments are SQL: quoted names, and a literal for each name. None means no bound. Raises ValueError if a bound
     does not have one value for each column.

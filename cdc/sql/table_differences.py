@@ -1,5 +1,5 @@
-"""Compares the output of SHOW CREATE TABLE of two servers, and writes the ALTER that makes one table like the other.
-Pure.
+"""Compares the output of SHOW CREATE TABLE of two servers, and writes the ALTER TABLE that makes one table like the
+other. Pure.
 """
 
 import re
@@ -17,18 +17,20 @@ _ENGINE = re.compile(r"ENGINE=\w+ ?")
 _TABLESPACE = re.compile(rf"/\*!\d+ TABLESPACE {_NAME} \*/ ?")
 _QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 _OPTION = re.compile(r"(\w+)=")
-# What takes back an option that the leader's table does not have.
+# The values that reset an option which the leader's table does not have.
 _DEFAULTS = {
     "COMMENT": "''", "COMPRESSION": "''", "KEY_BLOCK_SIZE": "0", "ROW_FORMAT": "DEFAULT",
     "STATS_AUTO_RECALC": "DEFAULT", "STATS_PERSISTENT": "DEFAULT", "STATS_SAMPLE_PAGES": "DEFAULT",
 }  # fmt: skip
 _PRIMARY, _OPTIONS = "PRIMARY KEY", "the table's options"
-# The server stores a partitioned table's clause in an executable comment.
+# SHOW CREATE TABLE contains the PARTITION BY clause in an executable comment.
 _PARTITIONS = re.compile(r"/\*!\d+ (PARTITION BY .*)\*/", re.DOTALL)
 
 
 class Difference(NamedTuple):
-    """A difference in words, and the part of an ALTER TABLE that mends it; that part is empty if there is none."""
+    """A difference, described in ``what``, and the part of an ALTER TABLE that removes it; this part is empty if no
+    ALTER can.
+    """
 
     what: str
     change: str
@@ -37,8 +39,8 @@ class Difference(NamedTuple):
 def differences(here: str, there: str, *, any_engine: bool = False) -> list[Difference]:
     """Returns how the table ``here`` differs from the table ``there``, which are the outputs of SHOW CREATE TABLE.
 
-    The order of columns and keys, the next AUTO_INCREMENT number and the tablespace are no difference; with
-    ``any_engine`` neither is the engine.
+    The order of columns and keys, the next AUTO_INCREMENT number and the tablespace do not count as differences. With
+    ``any_engine`` the engine does not count either.
     """
     ours, theirs = (_parts(text, any_engine=any_engine) for text in (here, there))
     found = [_difference(name, ours.get(name), theirs.get(name)) for name in ours | theirs]
@@ -53,7 +55,7 @@ def _rank(change: str) -> int:
 
 
 def _parts(text: str, *, any_engine: bool) -> dict[str, str]:
-    """Maps the names of columns, keys and constraints, and _OPTIONS, to their texts."""
+    """Maps the names of columns, keys and constraints to their definitions, and _OPTIONS to the table's options."""
     head, _, rest = text.partition("(\n")
     body, end, options = rest.rpartition("\n)")
     if not (head and end):

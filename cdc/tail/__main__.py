@@ -94,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _filter(arguments: argparse.Namespace) -> Filter:
-    """Returns the filter of the command line. Raises UserError."""
+    """Builds the filter from the command line's options. Raises UserError."""
     return Filter(
         tables=tuple(arguments.table),
         key=arguments.key,
@@ -108,8 +108,8 @@ def _filter(arguments: argparse.Namespace) -> Filter:
 def _lines(
     kafka: Kafka, wanted: Filter, arguments: argparse.Namespace, *, last: int | None, stop: threading.Event
 ) -> Iterator[str]:
-    """Yields the lines to print: the ``last`` committed records that are ``wanted``, or all of them (None), and with
-    ``follow`` the new ones.
+    """Yields the lines to print: the ``last`` committed records that pass the filter ``wanted``, or all of them if
+    ``last`` is None. With the option ``follow``, then waits for new records.
 
     Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if all old records were
     read before.

@@ -1,4 +1,4 @@
-"""Reads the messages of all topics of a leader as they are in Kafka, and formats each as one line of text or JSON."""
+"""Reads the messages of all topics of a leader unchanged, and formats each message as one line of text or JSON."""
 
 import json
 from base64 import b64encode
@@ -26,12 +26,12 @@ _ANSWER_SECONDS = 10.0
 
 
 class AllMessages:
-    """Reads the ``last`` messages of each partition of the topics in ``names``, or all messages (None), and then new
-    messages.
+    """Reads the ``last`` messages of each partition of the topics in ``names``, or all messages if ``last`` is None,
+    and then new messages.
 
-    The last messages come in the order of their timestamps, all others in the order of the offsets in each partition.
-    With ``since_ms`` only messages from that timestamp on are read, with ``events`` also those of the topic of other
-    binlog events. ``properties`` are librdkafka's. Raises KafkaException.
+    The last messages are yielded in the order of their timestamps, all others in the order of the offsets in each
+    partition. With ``since_ms`` only messages from that timestamp on are read. With ``events`` the topic of binlog
+    events that belong to no record is read, too. ``properties`` are librdkafka's. Raises KafkaException.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class AllMessages:
                 self._assign(Commits.parse(message.value() or b"", where=where).partitions)
 
     def _assign(self, partitions: Collection[Partition]) -> None:
-        """Reads partitions that the commit log has named since, from their beginning on."""
+        """Also reads those of the ``partitions`` that are not read yet, from their beginning on."""
         new = [each for each in partitions if each not in self._assigned]
         if new:
             begins = begin_offsets(self._properties, new)
@@ -96,7 +96,7 @@ class AllMessages:
 def _partitions(properties: Mapping[str, Any], names: Topics, more: set[str]) -> list[Partition]:
     """Lists all partitions of the leader's topics and of the topics ``more``, if the topics exist."""
     with admin_client(properties) as admin:
-        # The metadata of all topics are requested: a request for one topic may create it.
+        # This call requests the metadata of all topics, since a request for one topic may create this topic.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
     if names.main not in known:
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
@@ -129,7 +129,7 @@ def message_line(message: Shown, names: Topics) -> str:
 
 
 def message_json(message: Shown) -> str:
-    """Formats a message as JSON; keys, values and headers that are no UTF-8 are objects with their base64."""
+    """Formats a message as JSON; keys, values and headers that are not UTF-8 become objects with their base64."""
     body = {
         "topic": message.topic,
         "partition": message.partition,

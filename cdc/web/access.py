@@ -35,8 +35,8 @@ HEADERS = {
 }
 _LOGIN = "/login"
 _LARGEST_FORM = 10_000
-_FAILED_SECONDS = 0.5  # wrong passwords are answered one after the other, each after this time
-_STATIC, _HEALTH = "/static/", "/healthz"  # readable without a password, since they contain no rows
+_FAILED_SECONDS = 0.5  # each wrong password is answered after this time, and one after the other
+_STATIC, _HEALTH = "/static/", "/healthz"  # these addresses need no password, since their content contains no rows
 
 
 def is_local(host: str) -> bool:
@@ -64,7 +64,8 @@ def host_allowed(header: str, *, names: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rules of access. If ``password`` is set, a client must send it, and ``user`` if that is set, too.
+    """The rules of access. If ``password`` is set, a client must send the password, and also the ``user`` if a user is
+    set.
 
     ``hosts`` are the names under which the page may be requested (``host_allowed``); ``listen`` is its address.
     """
@@ -81,14 +82,14 @@ class Access:
         return f"cdc_web_{self.listen.port}"
 
     def knows(self, user: str, password: str) -> bool:
-        """Whether the user and password are right. The time of the check does not depend on them."""
+        """Whether the user and password are right. The check takes the same time for right and wrong values."""
         right_user = secrets.compare_digest(user.encode(), self.user.encode()) or not self.user
         right_password = secrets.compare_digest(password.encode(), self.password.encode())
         return bool(self.password) and right_user and right_password
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request with these headers may read the page: no password is set, or the headers contain it or a
-        valid cookie. A wrong password is refused even with a valid cookie.
+        """Whether a request with these headers may read the page. This is so if no password is set, or if the headers
+        contain the password or a valid cookie. A wrong password is refused even with a valid cookie.
         """
         if not self.password:
             return True
@@ -98,7 +99,8 @@ class Access:
             return not self.user and self.knows("", content.strip(" ").encode("latin-1").decode("utf-8", "replace"))
         if kind.lower() == "basic":
             return self.knows(*_basic(content))
-        # Cookies of other programs on this host come along, whatever is in them: http.cookies would then read none.
+        # The header also contains the cookies of other programs on this host. If one of those is malformed,
+        # http.cookies would read no cookie at all.
         given = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
         return secrets.compare_digest(given.encode(), self.session.encode())
 
@@ -132,7 +134,7 @@ class Guard:
         await (answer or self._app)(scope, receive, _with_headers(send))
 
     async def _answer(self, request: Request) -> Response | None:
-        """Returns the answer to a request that is not passed on; None for a request to pass on."""
+        """Returns the answer to a request that must not reach the app; None for a request that may."""
         access = self._access
         if not host_allowed(request.headers.get("host", ""), names=access.hosts):
             text = "This page is not served under this name: add it to web.hosts in the profile.\n"
@@ -144,7 +146,7 @@ class Guard:
             return await self._log_in(request)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
-        path = request.scope["path"]  # that of the routes: the one in the URL depends on the Host header
+        path = request.scope["path"]  # the path that the routes see; that of ``request.url`` depends on the Host header
         if path.startswith(_STATIC) or path == _HEALTH or access.admits(request.headers):
             return None
         if "authorization" in request.headers:
@@ -161,7 +163,7 @@ class Guard:
                 if len(body) > _LARGEST_FORM:
                     return PlainTextResponse("This form is too large.\n", 413)
         except ClientDisconnect:
-            return self._form(wrong=True)  # to nobody
+            return self._form(wrong=True)  # the client has disconnected, so nobody receives this answer
         fields = parse_qs(body.decode("utf-8", "replace"))
         user, password = (fields.get(name, [""])[0] for name in ("user", "password"))
         if not self._access.knows(user, password):

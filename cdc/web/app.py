@@ -32,7 +32,8 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
     live = Live(watched, stop)
     show = partial(render, streams=watched.streams, report=watched.report)
 
-    # These two wait for nothing, and need no thread: pages that wait for a server away may have all of them.
+    # These two functions are async and need no thread, so they answer even if all threads are busy with pages that wait
+    # for an unreachable server.
     async def health(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 

@@ -53,16 +53,16 @@ def serve(
 
 
 def _share_memory() -> None:
-    """Makes all threads allocate memory from the same arena. Memory that one thread has freed is otherwise kept for
-    this thread, and two dozen threads then hold twice as much as they need.
+    """Makes all threads allocate memory from the same arena. By default glibc keeps memory that a thread has freed for
+    this thread, so that two dozen threads hold twice as much as they need.
     """
-    with suppress(OSError, AttributeError):  # another C library than glibc
+    with suppress(OSError, AttributeError):  # on other C libraries than glibc
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def settings_of(profiles: Sequence[GivenProfile]) -> Web:
-    """Returns the first ``[web]`` with a setting for the page; ``web.metrics`` does not count, since it is a setting
-    for the profile's program.
+    """Returns the first profile's ``[web]`` table with a setting of the page. ``web.metrics`` does not count, since it
+    belongs to the profile's own program.
     """
     every = [profile.web for _, profile in profiles]
     return next((each for each in every if replace(each, metrics="") != Web()), Web())
@@ -73,7 +73,7 @@ def _has_password(web: Web) -> bool:
 
 
 def _require_password(settings: Web, profiles: Sequence[GivenProfile]) -> None:
-    """Raises UserError if a profile asks for a password, and the ``settings`` that count do not."""
+    """Raises UserError if a profile sets a password, but the ``settings`` that the page uses have none."""
     if _has_password(settings):
         return
     for file, profile in profiles:
@@ -154,7 +154,7 @@ class _ServerLog(logging.Handler):
 
 
 def log_server(log: Callable[..., None]) -> None:
-    """Writes what the web server warns of with ``log``, one line each, in the format of the program's log."""
+    """Passes each warning of the web server to ``log``, which writes one line in the format of the program's log."""
     server = logging.getLogger("uvicorn")
     server.handlers[:] = [_ServerLog(log)]
     server.propagate = False

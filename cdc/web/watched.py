@@ -93,7 +93,9 @@ class WatchedStream:
 
 
 class Watched:
-    """All streams in ``profiles``, and the audit's report in the folder ``report``; None if no report is shown."""
+    """All streams in ``profiles``, and the audit's report in the folder ``report``, which is None if the page shows no
+    report.
+    """
 
     def __init__(self, profiles: Sequence[GivenProfile], *, report: Path | None) -> None:
         self.streams = [WatchedStream(each) for each in streams_of(profiles)]

@@ -25,7 +25,7 @@ HEARTBEATS = frozenset({HEARTBEAT, HEARTBEAT_V2})
 # Events of these types that take several packets are written to disk. Differences of JSON documents can't be applied on
 # disk, so partial updates are not among these types.
 SPOOLED = frozenset({TRANSACTION_PAYLOAD, WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS})
-# The records contain the content of these events, as far as it passes the filters; no record contains other events.
+# Records contain the content of these events that passes the filters. Events of all other types are in no record.
 IN_RECORDS = frozenset({QUERY, TABLE_MAP, *ROWS})
 
 HANDLED = frozenset(

@@ -38,10 +38,11 @@ __all__ = [
     "update_triggers",
 ]
 
-# These errors mean that the server cannot be reached, or refuses us just now: it shuts down, is in offline mode, has
-# too many connections or no memory left, or the statement was killed (MySQL manual, "Server Error Message Reference").
+# These errors mean that the server cannot be reached, or refuses us temporarily: it is shutting down, is in offline
+# mode, has too many connections or no memory left, or has killed the statement (MySQL manual, "Server Error Message
+# Reference").
 _UNREACHABLE = frozenset({
-    0,  # pymysql's code for a connection that was lost before
+    0,  # pymysql's code for a statement on a connection that is already lost
     2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
     1226, 1317, 1927, 3032, 3168, 3169, 4031,
 })  # fmt: skip
@@ -77,8 +78,8 @@ class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
     ``gtid_on`` is true if the server can send its binlog after a GTID set. ``before_gtids`` is true if the server uses
-    GTIDs now, but wrote its oldest binlog files before: the server does not send the transactions without GTIDs in
-    these files. ``folds_names`` is true if the server stores names of databases and tables in lower case.
+    GTIDs now, but did not when it wrote its oldest binlog files: the server does not send the transactions without
+    GTIDs in these files. ``folds_names`` is true if the server stores names of databases and tables in lower case.
     """
 
     name: str
@@ -93,7 +94,7 @@ class Leader:
     collations: dict[int, tuple[str, str]]
     before_gtids: bool = False
     folds_names: bool = False
-    session: Any = None  # the settings of a MariaDB leader that are not in its events; None for MySQL
+    session: Any = None  # settings of a MariaDB leader that its events do not contain; None for MySQL
 
     @property
     def shows_visible(self) -> bool:
@@ -119,9 +120,9 @@ def inspect(
     """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` is the server's name in errors.
     ``partial_json`` is true if the server may log partial updates of JSON documents.
 
-    Raises Disconnected if the server cannot be reached, and UserError with everything that must be changed, and the SQL
-    that changes it. If the state can be queried nevertheless, the UserError is appended to ``problems`` instead, if
-    given.
+    Raises Disconnected if the server cannot be reached, and UserError which lists everything that must be changed, with
+    the SQL that changes it. If ``problems`` is given and the state can be queried nevertheless, the UserError is
+    appended to ``problems`` instead.
     """
     with connected_cursor(settings, name) as cursor:
         return inspect_with(cursor, name=name, partial_json=partial_json, problems=problems)
@@ -141,8 +142,8 @@ def inspected(
     name: str,
     problems: list[UserError] | None,
 ) -> Leader:
-    """Returns the state that ``ask`` finds. Raises ``error`` if it is not None; if the state can be queried
-    nevertheless, appends it to ``problems`` instead, if given."""
+    """Returns the state that ``ask`` finds. Raises ``error`` if it is not None. If ``problems`` is given and the state
+    can be queried nevertheless, appends the error to ``problems`` instead."""
     if error is not None:
         if problems is None or not _can_be_asked(cursor):
             raise error
@@ -162,10 +163,10 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
 
 
 def oldest_table(settings: dict[str, Any], filters: Filters, *, name: str) -> int | None:
-    """Queries when the oldest of the tables was created that pass the ``filters``, in seconds since 1970; None if there
-    is none. Raises the errors of ``inspect``.
+    """Queries the creation time, in seconds since 1970, of the oldest table that passes the ``filters``; None if no
+    table passes them. Raises the errors of ``inspect``.
 
-    A statement that makes a table anew, as many an ALTER TABLE does, counts as its creation.
+    If an ALTER TABLE rebuilds a table, MySQL reports the time of the rebuild as the table's creation time.
     """
     with connected_cursor(settings, name) as cursor:
         cursor.execute(
@@ -197,7 +198,7 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
 
 
 def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
-    """Queries how many of ``texts`` differ from one another in the collation. Raises the errors of ``inspect``."""
+    """Queries how many of the ``texts`` are different according to the collation. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         return different(cursor, texts, charset, collation)
 

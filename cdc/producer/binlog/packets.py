@@ -3,8 +3,8 @@
 The fast path cuts packets that contain ordinary events, and turns a transaction of one rows event into one value. Most
 of a binlog consists of transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are
 ordinary too: they have one packet, no error, the right checksum, and a position that grows. Both are read with few
-unpackings of fixed offsets. The general code reads all other packets: ``Packets`` cuts them, ``Decoder`` decodes them
-event by event, ``Router.rows`` writes their records. Both ways lead to the same records.
+unpackings of fixed offsets. The general code reads all other packets: ``Packets`` cuts the packets, ``Decoder`` decodes
+their events one by one, ``Router.rows`` builds the records. Both ways lead to the same records.
 
 The stages of a transaction on the fast path:
 
@@ -13,8 +13,8 @@ The stages of a transaction on the fast path:
     Router.whole                      RowsTransaction -> messages for Kafka
     Progress.note                     RowsTransaction -> the position and the GTIDs of the next entry of the commit log
 
-``tuple.__new__`` is called directly if a value is built for each event: a NamedTuple's own constructor takes two to
-three times as long. Module events defines the offsets.
+The code that builds a value for each event calls ``tuple.__new__`` directly: a NamedTuple's own constructor takes two
+to three times as long. Module events defines the offsets.
 """
 
 import functools
@@ -49,7 +49,7 @@ from cdc.producer.binlog.spool import Spool
 
 __all__ = ["SIMPLE_TRANSACTION", "Packets", "SimpleTransaction", "cut", "flat", "rows_event"]
 
-SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this type
+SIMPLE_TRANSACTION = 0  # stands in place of an event type; no real event has this type
 _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
@@ -114,8 +114,8 @@ def cut(
     ordinary.
 
     ``end`` is the position in ``file`` before these events, ``checksum_bytes`` is 0 if the file has no checksums.
-    Returns the offset of the first packet that was not cut, and the new ``end``. The loop runs once per event, hence
-    its length.
+    Returns the offset of the first packet that was not cut, and the new ``end``. The function is long because its loop
+    runs once per event, and calls of other functions would cost time.
     """
     arrived = len(data)
     while arrived - at >= _PACKET_START.size:
@@ -391,7 +391,8 @@ class Packets:
 
 
 def _was_right(description: bytes, checksum: bytes) -> bool:
-    """Whether ``checksum`` fits the format description as it was before the leader changed it for this dump.
+    """Whether ``checksum`` is the checksum of the format description in the file, before the leader changed the event
+    for this dump.
 
     If a dump begins in the middle of a file, the server replaces two fields by zeros: the event's end, and the time at
     which the server was started, which only the first file since then contains. In a file without checksums it does not

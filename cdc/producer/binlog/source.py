@@ -6,7 +6,8 @@ After the request this module reads the packets, in large chunks: the library's 
 drops unknown events without an error and reconnects by itself. This needs private names of the library: pyproject.toml
 pins its exact version, and tests/unit/producer/test_private_names.py lists the names.
 
-``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again.
+``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again,
+or the binlog from another position.
 """
 
 import re
@@ -45,7 +46,8 @@ _SESSION = (
     "SET @mariadb_slave_capability=4, "
     # CRC32 works for binlog files with and without checksums: a file's format description names its algorithm.
     "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
-    # The timeout is long, since the connection is not read while the stream waits for the copy of a table.
+    # The timeout is long, since the producer does not read this connection while the stream waits for the copy of a
+    # table.
     "SESSION net_write_timeout=86400"
 )
 Translate = Callable[[Iterable[RawEvent | SimpleTransaction]], list[RawEvent | SimpleTransaction]]
@@ -245,7 +247,7 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
 
 _FIND_SECONDS = 60.0
 _FIRST_OFFSET = 4
-LARGEST_OFFSET = 0xFFFFFFFF  # of a position in a request for a dump
+LARGEST_OFFSET = 0xFFFFFFFF  # the largest offset in a request for a dump
 _MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are derived from a name
 _NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, *et.HEARTBEATS, *et.HARMLESS})
 _XA_START_OR_END = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
@@ -279,10 +281,11 @@ class Dumps:
         self._heartbeat_seconds = heartbeat_seconds
 
     def follow(self, entry: Entry) -> BinlogSource:
-        """Opens a dump of the events after ``entry``: after its GTIDs if they are complete, else after its position.
+        """Opens a dump of the events after ``entry``: after the entry's GTIDs if they are complete, else after its
+        position.
 
-        A MariaDB leader sends the events after GTIDs if the position is the beginning of a file before its first event,
-        or can't be requested since it has more than 32 bits.
+        From a MariaDB leader, requests the events after the GTIDs if the position is before the first event of a file.
+        The same holds if the offset has more than 32 bits, because a request can't contain such an offset.
         """
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
         file, offset = entry.position
@@ -317,7 +320,7 @@ class Dumps:
         after: str = "",
     ) -> BinlogSource:
         server_id = server_id or _MADE_UP_SERVER_ID | zlib.crc32(name.encode())
-        # On another server the same position is another place.
+        # The ``server_id`` makes the connection fail on another server, where the same position is another place.
         return BinlogSource.open(
             self._settings | {"server_id": self._leader.server_id},
             name=self._leader.name,

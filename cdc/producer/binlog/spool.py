@@ -1,4 +1,5 @@
-"""Keeps an event that is too large for memory on disk, in an unnamed file, as long as something refers to it.
+"""Keeps an event that is too large for memory on disk, in an unnamed file, which is deleted with the last reference to
+the event.
 
 A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and so is a row with a LONGBLOB.
 No part of an event may be used before its checksum, which comes last, has been compared.
@@ -21,7 +22,8 @@ _RIGHT_SUM = 0x2144DF1C
 
 
 class Spool:
-    """One event that is arriving; ``head`` are its first bytes, ``size`` is the number of bytes so far.
+    """An event that is arriving; ``head`` are its first bytes, ``size`` is the number of bytes that have arrived so
+    far.
 
     Raises UserError if the disk is full.
     """

@@ -1,4 +1,4 @@
-"""Requests copies of tables, or the end of copies, from the running or the next producer, and prints the status of
+"""Asks the running producer, or the next one that starts, to begin or stop copies of tables, and prints the status of
 copies.
 
 The status is read from the commit log, whether the producer runs or not.
@@ -50,8 +50,8 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Requests the end of the copies of all tables that match ``globs``; returns the exit status.
 
-    Raises UserError if no such table is to be copied, or if followers have only the copied rows of such a table; also
-    Disconnected.
+    Raises UserError if no such table is waiting to be copied, or if followers have no rows of such a table except the
+    copied ones. Raises Disconnected.
     """
     pending, requests = current_state(profile)
     asked = {table for request in requests if not request.stop for table in request.tables}
@@ -84,7 +84,7 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
     return 0
 
 
-_MOST = 2_000  # the largest number of entries that are read
+_MOST = 2_000  # the maximum number of entries to read
 
 
 def copy_status(profile: Profile) -> int:
@@ -106,7 +106,7 @@ def copy_status(profile: Profile) -> int:
 
 
 def _followers(profile: Profile, newest: State) -> Iterator[str]:
-    """Yields a line for each follower for which a copy may wait, if tables are being copied."""
+    """Yields a line for each follower that a copy may have to wait for; yields nothing if no table is being copied."""
     if not newest.pending.active:
         return
     kafka = profile.kafka
@@ -119,7 +119,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
 
 
 def current_state(profile: Profile) -> tuple[Pending | None, list[Request]]:
-    """Reads the pending copies (None before the stream begins), and the requests that no producer has taken up yet."""
+    """Reads the pending copies (None before the stream begins), and the requests that no producer has processed yet."""
     newest = next(_states(profile), None)
     pending = newest.pending if newest else None
     return pending, _waiting(profile, pending or Pending())

@@ -1,5 +1,5 @@
-"""Prints what the producer would do, and everything that prevents it: as a dry run, with all tables that it would copy,
-or as a list of checks.
+"""Prints what the producer would do, and everything that prevents it. Prints either a dry run, with all tables to copy,
+or a list of checks.
 
 It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
 """
@@ -33,13 +33,13 @@ from cdc.service.mysql_connection import connected
 
 __all__ = ["check", "dry_run"]
 
-# DESCRIBE_CONFIGS is not among them, since the producer only warns without it.
+# DESCRIBE_CONFIGS is left out, since the producer only logs a warning if it lacks this right.
 _WRITES, _ASKS = ("WRITE", "READ"), {"cdc-producer": ("READ",)}
 
 
 def check(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> int:
-    """Prints a list of all that a dry run finds, without the tables that can be copied, and of the rights that our user
-    lacks at the brokers. Returns the exit status, which is 0 or 2.
+    """Prints everything that a dry run finds, except the tables that can be copied, as a list of checks. Also prints
+    the rights that our user lacks at the brokers. Returns the exit status, which is 0 or 2.
     """
     items = CheckList()
     with items.with_log():
@@ -77,8 +77,8 @@ class _Look:
     """Does the steps of a dry run. Continues after an error, so that all errors are reported; ``errors``
     collects them.
 
-    ``say`` prints a line about what would happen. With ``left_out``, which prints a table that can't be copied, there
-    are no lines about other tables.
+    ``say`` prints a line about what would happen. ``left_out`` prints a table that can't be copied; if it is given, the
+    tables that can be copied are not printed.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class _Look:
                 raise open_error(error, topic, properties, answered=False) from None
 
     def plan(self, globs: Sequence[str], accept_filters: bool) -> None:
-        """Prints what a start would do or, with ``globs``, a request to copy tables."""
+        """Prints what a start would do, or, with ``globs``, what a request to copy the matching tables would do."""
         if self.leader is None:
             return
         if globs:

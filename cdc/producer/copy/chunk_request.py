@@ -1,8 +1,9 @@
-"""A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
+"""A chunk request in flight: rows read from the leader, merged with the changes that the stream has contained since the
+request.
 
-The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which transactions
-it sees. All transactions that it may have missed come in the stream after the request. So rows that these transactions
-change are taken from the stream: the SELECT saw the same version of such a row or an older version.
+The SELECT of a chunk sees some of the transactions that are committed after the request, and the producer can't know
+which ones. All transactions that it may have missed come in the stream after the request. If such a transaction changes
+a row, the row is taken from the stream: the SELECT saw the same version of the row, or an older one.
 
 A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
 oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
@@ -69,8 +70,8 @@ class Changers:
 class Snapshot:
     """The progress of a table that is copied as a whole.
 
-    ``tries`` counts the snapshots since ``began``. ``pieces`` counts the written pieces of an exact snapshot, None
-    until a snapshot was exact. From then on ``tables`` must not change until all pieces are written.
+    ``tries`` counts the snapshots since ``began``. ``pieces`` counts the written pieces of an exact snapshot; it is
+    None until a snapshot is exact. From then on, changes of ``tables`` must wait until all pieces are written.
     """
 
     tables: frozenset[Table]
@@ -78,7 +79,7 @@ class Snapshot:
     tries: int = 0
     told: float = 0.0
     pieces: int | None = None
-    waits: bool = False  # the stream waits for the pieces
+    waits: bool = False  # whether the stream waits for the pieces
 
     def may_end_with(self, change: Change) -> bool:
         """Whether ``change`` may make the snapshot outdated: it is a transaction that changes one of the tables, or the
@@ -146,7 +147,7 @@ def _text(value: object) -> str:
 
 
 # The next request: a table and the key after which its rows are wanted, or a table and the keys of the wanted rows. If
-# all are None, the statements that create the tables are requested.
+# all three are None, the statements that create the tables are requested.
 Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
 
 # Flags of a rows event which mean that foreign keys were off, or that their changes were logged, too (class
@@ -192,7 +193,7 @@ class ChunkRequests:
     """The requests that were sent to a reader and are not done yet, in order. ``open_reader`` starts the reader at the
     first request.
 
-    ``unwanted`` counts the answers that are still to come for requests that were taken back.
+    ``unwanted`` counts the answers that have not arrived yet for withdrawn requests.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:
@@ -251,7 +252,7 @@ class ChunkRequests:
             asked.changers.note(None)
 
     def take_back(self) -> None:
-        """Takes back all requests."""
+        """Withdraws all requests."""
         self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
         if self._reader is not None:

@@ -32,8 +32,8 @@ class Copier:
     ``requests`` contain further tables to copy; tables that the filters (``wants_table``) leave out are not copied.
     ``open_reader`` starts the thread that reads chunks; ``log(event, **fields)`` is called when the copy of a table
     begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened`` is set if
-    changed filters include more objects: these objects are created first, at the point of the stream from which the new
-    filters hold, and then copied.
+    changed filters include more objects. These objects are created first, at the point of the stream from which the new
+    filters hold, and copied afterwards.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Copier:
         widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
-        # The filters may have changed since the request, or differ from the filters of the program that wrote the
-        # request.
+        # The filters may have changed since the request, or the program that wrote the request may have had other
+        # filters.
         self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
         self._requests = requests
@@ -92,7 +92,9 @@ class Copier:
         return self._requests.found
 
     def take_requests(self) -> bool:
-        """Takes up the new requests; returns whether there were any."""
+        """Adds the new requests to the queue, and processes those that need not wait; returns whether there were new
+        requests.
+        """
         requests = list(self._requests.new())
         self._queue.add(requests)
         self._take_up()
@@ -135,7 +137,7 @@ class Copier:
                 self._progress_log.held(self.pending.current)
             self._chunk_requests.hurry(hurried=True)
             return True
-        # If changes wait for a moment while a snapshot is taken, the snapshot is exact more often.
+        # Changes wait for a moment while a snapshot is taken, since the snapshot is then more often exact.
         asked = self._chunk_requests.first
         return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
 
@@ -167,8 +169,9 @@ class Copier:
         self.pending = pending
 
     def _take_back_creations(self, effects: Iterable[Effect]) -> None:
-        """Takes back the request for the statements that create the tables if ``effects`` may have changed the
-        objects."""
+        """Withdraws the request for the creating statements if the statement with these ``effects`` may have changed
+        the objects.
+        """
         if self.widened is None and not self.pending.structure:
             return
         wants_table = self.widened.after.wants_table if self.widened else self._wants_table
@@ -200,7 +203,7 @@ class Copier:
     def _ask(self, progress: Progress) -> None:
         """Requests chunks ahead, so that a chunk is read while another chunk is written."""
         creates = self.widened is not None or self.pending.structure
-        # New requests have to wait, since the reader first answers the requests that were taken back.
+        # New requests have to wait, since the reader first answers the withdrawn requests.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
             last = self._chunk_requests.last
             place: Place | None = (None, None, None)

@@ -123,7 +123,7 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
     variables = dict(cursor.fetchall())
     version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
-    is_mysql = not is_mariadb(variables["version"])  # MariaDB never logs them, and its versions are higher
+    is_mysql = not is_mariadb(variables["version"])  # MariaDB never logs such changes, whatever its version is
     if is_mysql and version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
         return {}
     cursor.execute(
@@ -162,7 +162,7 @@ _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "ve
 # Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
-_OF_MARIADB = frozenset({"SEQUENCE", "SYSTEM VERSIONED"})  # tables with rows in the binlog that MySQL does not have
+_OF_MARIADB = frozenset({"SEQUENCE", "SYSTEM VERSIONED"})  # tables of MariaDB's own kinds; their rows are in the binlog
 _ENGINES_OF_MARIADB = frozenset({"Aria", "Columnstore", "CONNECT", "OQGRAPH", "ROCKSDB", "S3", "SPHINX", "SPIDER"})
 _MISSING_GRANT = frozenset({1142, 1143})
 _NO_TABLE = frozenset({1049, 1146})

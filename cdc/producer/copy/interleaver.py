@@ -82,9 +82,9 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # The records that readers can see already show which requests an earlier run has taken up. These records must
-        # be written again unchanged, with the same state of the copies. The same holds for a transaction whose first
-        # records may be committed.
+        # The states in the records that readers already see show which requests an earlier run has processed. These
+        # records must be written again unchanged, with the same state of the copies. The same holds for a transaction
+        # whose first records may be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()
@@ -115,7 +115,7 @@ class Interleaver:
         copier, sink, progress = self._copier, self._sink, self._progress
         if not self._copies:
             return
-        # The rest of a partially committed transaction, and everything that readers can see already, must come first.
+        # The rest of a partially committed transaction, and all records that readers already see, must come first.
         if progress.between_transactions and not progress.has_partial:
             while (text := sink.visible_chunk) is not None:
                 state = self._adopted(RecordState.parse(text))

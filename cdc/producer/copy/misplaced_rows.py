@@ -59,7 +59,7 @@ class MisplacedRows:
             partition = self._look(table)
         except pymysql.MySQLError as error:
             if error.args and error.args[0] in (*CHANGED, _UNKNOWN_PARTITION):
-                return table  # the table was altered or dropped: the reader finds that when it reads the table
+                return table  # the table was altered or dropped: the reader notices this when it reads the table
             user = str(self._settings.get("user", ""))
             raise reading_failed(error, table.database, table.name, user=user) from None
         if partition is None:

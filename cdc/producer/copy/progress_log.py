@@ -77,7 +77,7 @@ class ProgressLog:
         self._log("tables are to be copied", tables=tables, left=len(pending.tables))
 
     def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:
-        """Logs which copies a request to stop the copies of ``tables`` has ended, and which copies continue
+        """Logs the copies that a request to stop the copies of ``tables`` has ended, and the copies that continue
         nevertheless."""
         for table in sorted(set(before.tables) - set(after.tables)):
             rows = before.rows if table == before.current else 0

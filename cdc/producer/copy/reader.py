@@ -45,7 +45,7 @@ __all__ = ["Answer", "Read", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
-_MOST_KEYS = 500  # the most keys of a chunk: with more alternatives the server might read the whole table
+_MOST_KEYS = 500  # the maximum number of keys in a chunk: for more alternatives the server might read the whole table
 _END_SECONDS = 0.5  # seconds for the thread to end by itself; a locked table can block it
 _TRIES = 5
 _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has executed a GTID set
@@ -63,12 +63,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request for a chunk of ``table`` after the key ``after``, to be read once a SELECT sees all that the stream has
-    ``read``.
+    """A request for a chunk of ``table`` after the key ``after``, which is read once a SELECT sees everything that the
+    stream has ``read``.
 
     Without ``table`` this is a request for the structure of the leader's databases; ``changed`` are the effects of the
     statements since the last request for it. An ``after`` without columns requests the next piece of the snapshot that
-    was taken before. ``keys`` request the rows of the first of these keys, as many as fit into a chunk.
+    was taken before. If ``keys`` is set, this is a request for the rows with these keys; the answer contains the rows
+    of as many of the first keys as fit into a chunk.
     """
 
     table: Table | None
@@ -83,12 +84,12 @@ class Answer:
     """The rows that were read; ``end`` is a position of the binlog after all transactions that they show, ``ts_us`` is
     the time of reading, in µs since 1970.
 
-    ``chunk`` is None if the table can't be copied or was altered meanwhile, and if ``structure`` or ``seen`` is set.
-    ``structure`` is None, too, if an XA transaction may be invisible that has ended before the requested place.
-    ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog. ``seen`` is
-    set if a snapshot was taken of a table that is copied as a whole: it contains the transactions that the snapshot
-    certainly sees. All other transactions that it may see are before ``end``. ``keys`` are the requested keys whose
-    rows the chunk contains. ``estimated`` is the leader's estimate of the table's rows, None if unknown.
+    ``chunk`` is None if the table can't be copied or was altered after the request, and if ``structure`` or ``seen`` is
+    set. ``structure`` is also None if an XA transaction that ended before the requested place may still be invisible to
+    a SELECT. ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog.
+    ``seen`` is set if a snapshot was taken of a table that is copied as a whole: it contains the transactions that the
+    snapshot certainly sees. All other transactions that it may see are before ``end``. ``keys`` are the requested keys
+    whose rows the chunk contains. ``estimated`` is the leader's estimate of the table's rows, None if unknown.
     """
 
     end: Position
@@ -106,9 +107,9 @@ class Reader:
     """Answers requests in order; ``throttles`` hold back the next chunk.
 
     ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that becomes readable once
-    there is an answer. ``read_structure`` reads the leader's structure; its argument is the effects of the statements
-    since it was last read. ``mask(database, table, column)`` returns how a column is masked; it is None if no column
-    is.
+    there is an answer. ``read_structure`` reads the leader's structure; its argument contains the effects of the
+    statements since the last reading. ``mask(database, table, column)`` returns how a column is masked; ``mask`` is
+    None if no column is masked.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class Reader:
 
     def forget(self) -> None:
         """Makes the thread search for misplaced rows again, since a statement may have moved rows; to be called once
-        all requests are taken back."""
+        all requests are withdrawn."""
         self._misplaced.forget()
 
     @property
@@ -218,8 +219,8 @@ class Reader:
             visible = self._await_visible(cursor, wanted.read)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
-                # After it, the commit of an XA transaction that was prepared before the stream began stops the stream;
-                # before it, the commit is left out.
+                # If an XA transaction was prepared before the stream began, its commit after this position stops the
+                # stream; its commit before this position is left out.
                 begins = structure if visible else None
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=begins)
             if wanted.keys is not None:
@@ -295,7 +296,7 @@ class Reader:
         return self._snapshot
 
     def _read_piece(self) -> Answer:
-        assert self._snapshot is not None  # the snapshot was taken for an earlier request
+        assert self._snapshot is not None  # an earlier request has taken the snapshot
         with self._marks.cursor() as cursor:
             self._throttles.await_turn(cursor, until=self.hurried)
         chunk = self._snapshots.piece(_CHUNK_BYTES)
@@ -308,8 +309,8 @@ class Reader:
             return end_of_binlog(cursor)
 
     def _await_visible(self, marks: Any, read: Read) -> bool:
-        """Waits until a SELECT sees all that the stream has ``read``. Returns False if it is not known when that will
-        be: then the rows must be requested again, at a later point of the stream."""
+        """Waits until a SELECT sees all that the stream has ``read``. Returns False if it is unknown when a SELECT will
+        see that; the rows must then be requested again, at a later point of the stream."""
         if speaks_mariadb(marks.connection):
             return self._visibility.await_all(marks, read.position, read.prepared)
         while not self._stopped.is_set():
@@ -326,8 +327,8 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
     """Reads the rows of the first of ``keys``, about ``max_bytes`` in all; returns the table's ``definition``, these
     rows, and the keys of these rows.
 
-    The rows are None if the table was altered meanwhile or can't be read by these keys; in the second case the
-    definition has a refusal. Raises Disconnected.
+    The rows are None if the table was altered after its definition was read, or can't be read by these keys; in the
+    second case the definition has a refusal. Raises Disconnected.
     """
     refusal = definition.refusal or unfit(definition, keys)
     part = keys.values[:_MOST_KEYS]

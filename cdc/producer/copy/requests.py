@@ -2,10 +2,10 @@
 
 ``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write requests; the running producer reads them.
 
-The commit log's entries contain the offset after the newest processed request, so each request is taken up once. They
-also contain the topic's id, which shows whether the topic was deleted and created again meanwhile.
+The commit log's entries contain the offset after the newest processed request, so each request is processed once. They
+also contain the topic's id, which shows whether the topic was deleted and created again since then.
 
-A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for a
+A request for keys counts as processed once all of its rows are in the stream. Requests for tables do not wait for a
 request for keys, because a RENAME in the stream changes the names of tables that are to be copied, but not the names in
 waiting requests. After a crash all requests after the offset are processed again. That does no harm: the rows of a
 chunk are always the leader's rows at the chunk's point of the stream.
@@ -144,7 +144,7 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
 
 
 def waiting(properties: Mapping[str, Any], topic: str, *, resource: str, pending: Pending) -> list[Request]:
-    """Reads the requests that a producer in the state ``pending`` has not taken up."""
+    """Reads the requests that a producer in the state ``pending`` has not processed."""
     requests = Requests(properties, topic, resource=resource, taken=pending)
     requests.look()
     return list(requests.new())
@@ -259,7 +259,9 @@ def _keys(body: dict[str, Any]) -> Keys:
 
 
 class RequestQueue:
-    """Takes up requests in their order, and keeps the requests that are not taken up yet."""
+    """A queue of the requests that are not processed yet. Requests for tables do not wait for earlier requests for
+    keys.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
@@ -274,14 +276,14 @@ class RequestQueue:
         return keys and keys._replace(values=keys.values[self._sent :])
 
     def add(self, requests: Iterable[Request]) -> None:
-        """Adds new requests, except requests that an earlier run has taken up."""
+        """Adds new requests, except requests that an earlier run has processed."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
         # Only the first requests are compared with ``_before``. If the topic was created again, later requests have low
-        # offsets, and in comparison with a state without topic ids they would count as taken up.
+        # offsets, and in comparison with a state without topic ids they would count as processed.
         self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
-        """Takes up one more request, and returns the state of the copies with it. Returns None if no request waits, or
+        """Processes the next request, and returns the state of the copies with it. Returns None if no request waits, or
         if rows of keys must be sent first.
 
         Drops a request for keys of a table that the filters (``wants_table``) leave out.
@@ -326,7 +328,7 @@ class RequestQueue:
         return pending.taken_up(request.offset, request.topic_id)
 
     def adopt(self, pending: Pending) -> None:
-        """Begins again with the requests that an earlier run, which left the state ``pending``, has not taken up."""
+        """Begins again with the requests that an earlier run, which left the state ``pending``, has not processed."""
         self._before, self._sent = pending, 0
         self._early.clear()
         self._waiting = deque(request for request in self._waiting if not _is_taken(request, pending))
@@ -340,7 +342,7 @@ class RequestQueue:
 
 
 def _done(request: Request, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending:
-    """Returns the state after a request for tables is taken up."""
+    """Returns the state after a request for tables is processed."""
     if request.stop:
         state = pending.stopped(request.tables, requests=request.offset, topic=request.topic_id)
         log.stopped(request.tables, pending, state)

@@ -1,8 +1,8 @@
 """Generates the SQL expressions and the lines of code that turn a selected column into the JSON text of binlog rows.
 
 The server sends text, and it is parsed as little as possible: most numbers go into the JSON unchanged. The lines work
-on ``d``, the received bytes, and on ``t``, the same bytes as latin1 text. ``X`` stands for the column's variable, in
-the lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
+on ``d``, the received bytes, and on ``t``, the same bytes as latin1 text. In the lines, and in ``text``, the source of
+the f-string for the JSON text, ``X`` stands for the column's variable. The JSON texts of dates and times of day are
 cached: real columns contain few different values.
 
 The text of a JSON document does not distinguish a DECIMAL from a double, a date from a string, or signed integers from
@@ -66,8 +66,8 @@ TIMES = KeptTexts(_time_text)  # a TIME without its fraction
 class ColumnText:
     """The code that selects and formats a column.
 
-    ``selected`` are its SQL expressions; the first expression is NULL if the value is NULL. ``source`` is the variable
-    of which ``X`` is a part, ``d`` or ``t``. With several expressions, ``X`` is the list of their bytes.
+    ``selected`` are its SQL expressions; the first expression is NULL if the value is NULL. ``X`` is a part of the
+    variable ``source``, ``d`` or ``t``. With several expressions, ``X`` is the list of their bytes.
     """
 
     selected: tuple[str, ...]
@@ -98,7 +98,7 @@ def _masked(code: ColumnText, column: CopiedColumn, mask: Mask, x: str, constant
     known = read_type(column.sql_type)
     size = known.numbers[0] if known.numbers else None
     constants[f"masked_{x}"] = lambda text: mask.hashed(text.encode(), known.name, size)
-    # As in the row's text, X stands for the variable.
+    # X stands for the column's variable, as in ``ColumnText.text``.
     return ColumnText(code.selected, code.source, (*code.lines, f"X = masked_{x}(f{code.text!r})"), "{X}")
 
 

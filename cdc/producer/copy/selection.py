@@ -1,4 +1,6 @@
-"""Selects the leader's tables to copy by globs; before anything is written, refuses tables that can't be copied."""
+"""Selects the leader's tables to copy according to globs. Refuses tables that can't be copied, before anything is
+written.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing

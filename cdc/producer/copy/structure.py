@@ -1,8 +1,8 @@
 """Reads the statements that create the leader's databases, tables, routines and views on a follower.
 
-SHOW CREATE returns them as the server stores them. The statements are ordered so that each can be executed: foreign
-keys are not checked meanwhile, routines come before views that call them, and views after the tables that they select
-from.
+SHOW CREATE returns them as the server stores them. The statements are ordered so that each can be executed: the
+follower does not check foreign keys while it executes them, routines come before views that call them, and views after
+the tables that they select from.
 """
 
 import re
@@ -30,9 +30,9 @@ from cdc.sql.text import is_lost, readable
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]
 
 _INVALID_VIEW = 1356
-# The text of SHOW CREATE is valid in a session with these variables, whatever the variables were when an object was
-# created. For views and routines the collation of the connection matters too, since literals have that collation. The
-# client's character set is only the character set of the text, here always UTF-8.
+# The text that SHOW CREATE returns is valid in a session with these variables, even if the object was created in a
+# session with other variables. For views and routines the collation of the connection matters too, since literals have
+# that collation. The client's character set is only the character set of the text, here always UTF-8.
 _CONTEXT: dict[str, Any] = {
     "sql_mode": "ALLOW_INVALID_DATES",
     "time_zone": "+00:00",
@@ -55,8 +55,8 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Collects the effects of the statements that were run after the objects to create were last read, and that may
-    have changed these objects. Pure.
+    """Collects the effects of statements that ran after the last reading of the leader's objects, and that may have
+    changed these objects. Pure.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Creations:
         return changed
 
     def is_late(self, now: float) -> bool:
-        """Whether it is time to log, once more, that the objects are read again and again."""
+        """Whether it is time to log that statements keep changing the objects while they are read."""
         if self._told is None or now < self._told + _TELL_SECONDS:
             return False
         self._told = now
@@ -124,7 +124,7 @@ class Structures:
             try:
                 return _shown_now(self._settings, tables, self._filters, self._known, found)
             except pymysql.MySQLError as error:
-                # A listed object has been dropped or changed meanwhile.
+                # An object was dropped or changed after it was listed.
                 if error.args[0] not in _CHANGED or not tries:
                     raise translated(error, self._leader.name) from None
 
@@ -229,14 +229,15 @@ def _routines(cursor: Any, database: str, filters: Filters | FilterChange) -> It
 def _views(
     cursor: Any, filters: Filters | FilterChange, invalid: list[Table], *, missing: set[Table]
 ) -> Iterator[Creation]:
-    """Reads the views; ``missing`` are tables that are not created. Adds invalid views, which are left out, to
+    """Reads the views; ``missing`` are tables that are not created. Leaves out invalid views, and adds their names to
     ``invalid``."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS")
     texts = {(row[0], row[1]): row[2] for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     views = set(texts)
     needs: dict[Table, set[Table]] = {view: set() for view in views}
     if speaks_mariadb(cursor.connection):
-        # MariaDB lists no tables of views, but its texts have each table with its database.
+        # MariaDB does not list the tables that a view uses, but names each of them with its database in the view's
+        # text.
         usage = [(each, source) for each in views for source in views | missing if _quoted(source) in texts[each]]
     else:
         cursor.execute(
@@ -283,8 +284,8 @@ def _events(cursor: Any, filters: Filters | FilterChange) -> Iterator[Creation]:
 
 
 def _dropped(kind: str, names: Table, filters: Filters | FilterChange) -> Iterator[Creation]:
-    """Yields a DROP statement if the filters have changed: a follower may have the object from a time before the
-    filters left it out."""
+    """Yields a DROP statement if the filters have changed: a follower may still have the object from an earlier time,
+    when it passed the filters."""
     if isinstance(filters, FilterChange):
         yield _creation(f"DROP {kind} IF EXISTS {_quoted(names)}", names[0])
 

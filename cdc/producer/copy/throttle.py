@@ -6,7 +6,7 @@ follower with too many copied rows to apply applies other changes late.
 
 A follower counts once its position has advanced: a follower whose consumer does not run holds no copy back. It stops
 counting once copies have waited for it, in total, for the time that applying a chunk should take: then it is paused,
-busy with something else, or was far behind before. It counts again when it has caught up.
+busy with something else, or was already far behind. It counts again when it has caught up.
 """
 
 import logging
@@ -121,7 +121,7 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # seconds; more time between two looks does not count, since no chunk waited then
+_STEP_SECONDS = 1.0  # seconds; a longer time between two checks does not count, since no chunk was waiting
 
 
 class _Mark(NamedTuple):

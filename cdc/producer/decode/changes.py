@@ -373,8 +373,8 @@ class Idle:
 
 
 class Chunk(NamedTuple):
-    """The rows of ``table`` with keys in the range (``after``, ``upto``], as JSON texts; each bound contains the JSON
-    texts of the key's values.
+    """The rows of ``table`` with keys after ``after`` and up to ``upto``, as JSON texts; each of the two bounds
+    contains the JSON texts of the key's values.
 
     If ``after`` is None the chunk begins with the table's first row; if ``upto`` is None it ends with the table's last
     row. ``columns_json`` names the columns in the table's records, ``collations`` are the collations of the key's
@@ -458,7 +458,7 @@ class Copied(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A pause: the next change is held back for a moment; written records may be committed meanwhile."""
+    """A pause: the next change is held back for a moment, in which written records may be committed."""
 
 
 _Transaction = Begin | Rows | Statement | Refused | Commit | Prepared | RowsTransaction

@@ -313,7 +313,7 @@ class Decoder:
             yield Prepared(xid, location, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        self._ends = xid  # set even if the rows can't be read, since the operator may skip them
+        self._ends = xid  # the field is set even if the rows can't be read, since the operator may skip this event
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)

@@ -7,8 +7,8 @@ length-encoded length precedes the path and the value. The paths are exact, with
 server resolves both before it logs a path.
 
 ``unless_triggers`` decides whether differences may be applied. A leader logs the differences that the expressions of an
-UPDATE make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's
-own table contains this value, its binlog does not, and MySQL's own replicas do not apply it either. The event does not
+UPDATE make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among these differences:
+the leader's table contains this value, its binlog does not, and MySQL's own replicas miss it, too. The event does not
 show whether there was a trigger, so the leader is queried for the present triggers of the table.
 """
 

@@ -45,7 +45,7 @@ _STATEMENT_END = 0x01
 # The flags that a rows event may have: end of a statement, foreign key checks off, unique checks off, complete rows,
 # all rows that foreign keys changed are logged.
 _KNOWN_FLAGS = 0x1F
-_SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of them
+_SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of this
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # per shape, per column, per ENUM or SET
 _COMPILED_BYTES = 1_000  # size of a compiled decoder per column and image, in bytes
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
@@ -102,15 +102,15 @@ class TableCache:
         """Forgets all table ids; to be called when a transaction begins, since the server logs the table maps of a
         statement before its rows.
 
-        The same id means another table after a restart, and a table that is closed and opened again (FLUSH TABLES, or
-        too many open tables) gets another id.
+        After a restart of the server, the same id means another table. A table also gets another id when the server
+        closes and opens it again (after FLUSH TABLES, or if too many tables are open).
         """
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
-        """Forgets for which tables ``allow_differences`` has succeeded. The decoder calls this for each statement,
-        since the statement may have created a trigger or renamed a table. Where columns are masked, ``require_columns``
-        is called for all tables again, since they may have other keys now.
+        """Forgets the tables for which ``allow_differences`` has succeeded. The decoder calls this for each statement,
+        since the statement may have created a trigger or renamed a table. If columns are masked, ``require_columns`` is
+        called again for all tables, since the statement may have changed their keys.
         """
         self._allowed.clear()
         if self._mask is not None:

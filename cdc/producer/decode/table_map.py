@@ -128,7 +128,9 @@ def table_map(
 
 
 def past(database: str, name: str) -> str:
-    """Returns the hint that leads past rows of a table that are logged in an unreadable form."""
+    """Returns the hint that explains how to continue after rows of a table that the leader has logged in an unreadable
+    form.
+    """
     glob = json.dumps(named(escape(database), escape(name)), ensure_ascii=False)
     return (
         f"add {glob} to filters.exclude_tables, and once cdc-producer PROFILE --until-current has read past these rows "

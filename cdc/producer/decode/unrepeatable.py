@@ -1,8 +1,9 @@
-"""Decides which statements followers may execute although their rows differ afterwards, because their tables are copied
-again (``producer.on_unrepeatable = "copy"``). Pure.
+"""Decides which statements followers may execute although they get other rows than the leader, because the tables are
+then copied again (``producer.on_unrepeatable = "copy"``). Pure.
 
-The record of such a statement and the request for the copy are one: the record is marked as one of a table under copy,
-and the table is in the state of the copies that commits with the record, or before it. So no crash separates them.
+A crash can't separate the record of such a statement from the request for the copy: the record is marked as the record
+of a table that is being copied, and the state of the copies, which lists the table, is committed with the record or
+before it.
 """
 
 from dataclasses import replace
@@ -20,8 +21,8 @@ def with_copies(statement: LoggedStatement) -> LoggedStatement:
     """Returns the statement with the tables to copy after it. It is unchanged if followers get the same rows, or if a
     copy of the table is not enough.
 
-    Only tables of InnoDB can be copied. Where a tablespace is discarded or imported, followers empty the table instead:
-    they have no file to import, and a table whose tablespace is discarded takes no rows.
+    Only tables of InnoDB can be copied. If the statement discards or imports a tablespace, followers empty the table
+    instead: they have no file to import, and a table without its tablespace accepts no rows.
     """
     effects = statement.effects
     doubts = {effect.unfaithful for effect in effects if effect.unfaithful}
@@ -38,14 +39,14 @@ def with_copies(statement: LoggedStatement) -> LoggedStatement:
 
 
 def _tables(effects: tuple[Effect, ...]) -> tuple[Table, ...]:
-    """Returns the altered table, under the name that the statement gives to it."""
+    """Returns the tables that the statement alters, under the names that they have after the statement."""
     new = {(effect.database, effect.name or ""): effect.to for effect in effects if effect.to}
     names = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
     return tuple(new.get(name) or name for name in names)
 
 
 def _emptying(statement: LoggedStatement) -> LoggedStatement:
-    """Returns the statement as one that empties its table."""
+    """Returns a TRUNCATE TABLE of the statement's table in place of the statement."""
     (effect,) = {each._replace(action="TruncateTable", unfaithful="") for each in statement.effects}
     name = ".".join(f"`{part.replace('`', '``')}`" for part in (effect.database, effect.name or ""))
     context = statement.context | {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}

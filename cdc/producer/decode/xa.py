@@ -24,8 +24,8 @@ _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECAS
 
 
 class XaTransactions:
-    """The prepared XA transactions by xid. ``read_again`` requests the events of a transaction from the leader once
-    more.
+    """The prepared XA transactions by xid. ``read_again`` reads the events of a transaction from the leader a second
+    time.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
 
-The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It answers with the columns'
-present types. A column passes only if it still is a BINARY column of this length: for an altered or dropped column, the
-type at the time of the rows is not known, and a follower must not get MariaDB's internal form of a value.
+The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It returns the present types
+of the columns. A column passes only if it still is a BINARY column of this length: if it was altered or dropped, its
+type at the time of the rows is unknown, and a follower must not get MariaDB's internal form of a value.
 """
 
 from collections.abc import Callable

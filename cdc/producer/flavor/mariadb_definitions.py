@@ -1,6 +1,7 @@
 """Converts the definitions that a MariaDB leader shows into definitions for a MySQL follower. Pure.
 
-What MySQL does not know is left as it is: the follower refuses the statement by name.
+Syntax that MySQL does not know stays unchanged: the follower then refuses the statement, and its error names the
+unknown syntax.
 """
 
 import re
@@ -9,8 +10,8 @@ from cdc.producer.decode.changes import Creation
 
 __all__ = ["creation_for_mysql", "refusal_of_column", "sql_mode_for_mysql"]
 
-# MariaDB's JSON is LONGTEXT with this check. The statements of the stream create no check either, and MySQL's
-# JSON_VALID may refuse a text that MariaDB's accepts.
+# A JSON column of MariaDB is a LONGTEXT column with this check. This check is removed, since MySQL's JSON_VALID may
+# refuse a text that MariaDB's JSON_VALID accepts.
 _JSON_CHECK = re.compile(
     r"^(  (`(?:[^`]|``)+`) longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin\b.*?) CHECK \(json_valid\(\2\)\)(?=,?$)",
     re.MULTILINE,

@@ -10,7 +10,8 @@ MariaDB's form. A replica with ``mariadb_slave_capability`` 4 receives these eve
   default collation of utf8mb4, so it is added from the leader's setting.
 - Events about the log itself (GTID list, binlog checkpoint) and the texts of statements that changed rows are left out.
 
-Layouts: MariaDB's documentation, "Replication Protocol" (events 160 to 171), and what its server sends.
+Layouts: MariaDB's documentation, "Replication Protocol" (events 160 to 171), and the events that a MariaDB server was
+seen to send.
 """
 
 import zlib
@@ -166,7 +167,7 @@ def _rows(event: RawEvent) -> Iterator[RawEvent]:
     head = data[:TYPE_AT] + bytes([kind]) + data[TYPE_AT + 1 : ROWS_FLAGS_AT]
     flags = int.from_bytes(data[ROWS_FLAGS_AT:ROWS_EXTRA_AT], "little") & ~_UNCHECKED
     if flags & ~_ROWS_FLAGS:
-        flags |= _UNKNOWN_FLAG  # a flag of MariaDB must not be taken for the flag that MySQL has in its place
+        flags |= _UNKNOWN_FLAG  # this bit means another flag in MySQL
     yield event._replace(type=kind, data=head + flags.to_bytes(2, "little") + _NO_EXTRA + rest)
 
 

@@ -2,13 +2,13 @@
 history.
 
 ``BINLOG_GTID_POS`` returns the GTIDs before a position, and NULL if no event begins there or the position has more than
-32 bits. At the position of the commit log the same server has the same GTIDs. Another server, such as a promoted
-replica, is asked for the events after the GTIDs of the commit log: a position with the offset 0 requests that
-(``binlog.source``).
+32 bits. If the leader is still the same server, it has the GTIDs of the commit log at the position of the commit log.
+From another server, such as a promoted replica, the producer requests the events after the GTIDs of the commit log; a
+position with the offset 0 stands for this request (``binlog.source``).
 
 Two servers may have logged transactions of several domains in different orders. So after a failover the leader may have
-GTIDs of some domains only after the position. Then, too, the leader is asked for the events after the GTIDs of the
-commit log, and sends only events that were not replicated.
+GTIDs of some domains only after the position. In this case, too, the producer requests the events after the GTIDs of
+the commit log, and the leader sends only events that were not replicated.
 """
 
 from dataclasses import replace
@@ -28,8 +28,8 @@ _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of th
 
 
 def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begins: bool) -> Entry:
-    """Returns ``entry`` with the position at which the leader is to be read; if the stream ``begins`` there, with the
-    set of the leader's GTIDs before the position.
+    """Returns ``entry`` with the position from which the leader must be read. If the stream ``begins`` there, the
+    result contains the leader's GTIDs before the position.
 
     Raises UserError if the leader has another history than the entry, or if no event begins at the position; raises
     Disconnected.
@@ -64,11 +64,14 @@ def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begi
 
 
 def _at_position(leader: Leader, entry: Entry, gtids: str) -> Entry:
-    """Returns the entry if the same server has the GTIDs ``gtids`` at its position."""
+    """Returns the entry to continue after if the leader is the same server as before. ``gtids`` are the GTIDs that the
+    leader has at the position of ``entry``.
+    """
     ours, there = (newest_of_each_domain(each) for each in (GtidSet.parse(entry.gtid_set), executed_before(gtids)))
     if ours == there:
         return entry
-    # The server that logged the newest transactions, and no domain that we don't have.
+    # The newest GTID of each of our domains, with its server, must be the same on the leader, and the leader must have
+    # no domain that we lack.
     if not ours.items() & there.items() or not there.keys() <= ours.keys():
         raise _replaced(leader, entry, f"it has {gtids or 'no GTID'} here, we have replicated {entry.gtid_set}")
     known = newest_of_each_domain(leader.executed)
@@ -93,7 +96,9 @@ def _without_domains(entry: Entry, domains: set[str]) -> Entry:
 
 
 def _on_another_server(leader: Leader, entry: Entry) -> Entry:
-    """Returns the entry on a server that has replicated the transactions of the server before."""
+    """Returns ``entry`` with its positions on another server, which has replicated the transactions of the former
+    server.
+    """
     _require_history(leader, entry)
     first = leader.logs[0][0]
     prepared = {xid: xa._replace(file=first, offset=4) for xid, xa in entry.prepared.items()}
@@ -101,8 +106,8 @@ def _on_another_server(leader: Leader, entry: Entry) -> Entry:
 
 
 def _require_history(leader: Leader, entry: Entry) -> None:
-    """Raises UserError unless the leader has executed all transactions of ``entry``, and has the later ones in its
-    binlog."""
+    """Raises UserError unless the leader has executed all transactions of ``entry``, and its binlog contains all later
+    transactions."""
     ours = GtidSet.parse(entry.gtid_set)
     newest = newest_of_each_domain(ours)
     needed = [f"{domain}-{server}-{number}" for domain, (number, server) in newest.items()]

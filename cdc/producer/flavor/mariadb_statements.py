@@ -8,7 +8,7 @@ MySQL would accept and understand differently:
 - MariaDB executes the text in ``/*M! … */``; for MySQL it is a comment.
 - REFERENCES in the definition of a column creates a foreign key in MariaDB; MySQL before 9.0 ignores it.
 - CREATE OR REPLACE of a table or a database drops the old one, which readers of the topic would not notice.
-- A function in the DEFAULT of an added column may return another value for the rows that are there.
+- A function in the DEFAULT of an added column may return another value for the existing rows.
 """
 
 from dataclasses import replace
@@ -66,7 +66,9 @@ def rewritten(statement: LoggedStatement) -> LoggedStatement:
 
 
 def _other_meaning(statement: LoggedStatement, found: list[Span], words: list[str]) -> str:
-    """Returns the reason why MySQL would accept the statement and do something else; empty if there is none."""
+    """Returns the reason why a follower must not execute the statement although MySQL would accept it; empty if there
+    is none.
+    """
     if words[:3] == ["CREATE", "OR", "REPLACE"] and any(each.action in _REPLACED for each in statement.effects):
         return "it replaces a table or a database, and readers of the topic would keep the rows of the old one"
     added = [pair == ("FOREIGN", "KEY") for pair in pairwise(words)]
@@ -79,7 +81,7 @@ def _other_meaning(statement: LoggedStatement, found: list[Span], words: list[st
 
 
 def _has_computed_default(found: list[Span], words: list[str]) -> bool:
-    """Whether a DEFAULT calls a function that may return something else in MySQL."""
+    """Whether a DEFAULT calls a function that may return another value in MySQL than in MariaDB."""
     for at in (at + 1 for at, word in enumerate(words) if word == "DEFAULT"):
         depth = 0
         while at < len(found):
@@ -95,7 +97,7 @@ def _has_computed_default(found: list[Span], words: list[str]) -> bool:
 
 
 def _may_be_column(found: list[Span], at: int) -> bool:
-    """Whether JSON at this place may follow a column that is called AFTER or MODIFY."""
+    """Whether the token at ``at`` is the word JSON after a column that may be named AFTER or MODIFY."""
     if at < 2 or found[at].token.word() != "JSON" or found[at - 1].token.word() not in _NAMES_OF_COLUMNS:
         return False
     before = found[at - 2].token
@@ -107,7 +109,7 @@ def _has_own(statement: LoggedStatement) -> bool:
 
 
 def _is_name(found: list[Span], at: int) -> bool:
-    """Whether JSON at this place is certainly a name or a function."""
+    """Whether the word JSON at ``at`` is certainly a name or a function."""
     before = found[at - 1].token if at else None
     after = found[at + 1].token if at + 1 < len(found) else None
     if after is not None and after.kind == "mark" and after.text in ("(", "."):
@@ -116,7 +118,7 @@ def _is_name(found: list[Span], at: int) -> bool:
 
 
 def _is_type(found: list[Span], at: int) -> bool:
-    """Whether JSON at this place is certainly the type of the column that is named before it."""
+    """Whether the word JSON at ``at`` is certainly the type of the column whose name precedes it."""
     if at < 2 or found[at - 1].token.kind not in ("word", "quoted"):
         return False
     before = found[at - 2].token

@@ -24,8 +24,8 @@ _PATIENCE_SECONDS = 30.0
 
 
 class Visibility:
-    """Waits until a SELECT sees what the stream has read; ``stopped`` ends all waits. ``name`` is the leader's name in
-    errors."""
+    """Waits until a SELECT sees all transactions that the stream has read; ``stopped`` ends all waits. ``name`` is the
+    leader's name in errors."""
 
     def __init__(self, name: str, stopped: threading.Event) -> None:
         self._name = name
@@ -33,14 +33,15 @@ class Visibility:
         self._doubtful: dict[str, tuple[float, Position]] = {}
 
     def await_all(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
-        """Waits until a SELECT sees all that the stream has read up to ``position``; ``prepared`` are the XA
-        transactions that are prepared there, and not ended.
+        """Waits until a SELECT sees all transactions before ``position``, up to which the stream has read; ``prepared``
+        are the XA transactions that are prepared, but not ended, at this position.
 
-        Returns False if an XA transaction may have ended before ``position`` and be invisible for longer. Raises
-        UserError if the stream has passed the end of the binlog since, and that transaction is not in it; Disconnected
-        once ``stopped`` is set.
+        Returns False if an XA transaction may have ended before ``position`` and stays invisible for longer. Raises
+        UserError if the stream has since passed the end that the binlog had at the first such wait, and does not
+        contain that transaction. Raises Disconnected once ``stopped`` is set.
         """
-        # After a failover, transactions may come after the position that the stream has read on another server.
+        # The wait is for the end of the binlog, not for ``position``: after a failover, this server may have logged
+        # transactions after the position up to which the stream has read on the other server.
         end = _logged_end(cursor)
         while not self._stopped.is_set():
             if _shows(cursor, end):
@@ -49,7 +50,7 @@ class Visibility:
         raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
 
     def _await_xa(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
-        # An XA transaction that ended before the position, and is not visible yet, is listed from the beginning on.
+        # An XA transaction that ended before ``position`` and is not visible yet is in the first list of XA RECOVER.
         doubtful, give_up = _prepared_xids(cursor) - prepared, time.monotonic() + _XA_SECONDS
         while doubtful and time.monotonic() < give_up and not self._stopped.is_set():
             self._stopped.wait(_WAIT_SECONDS)
@@ -81,19 +82,19 @@ def _prepared_xids(cursor: Any) -> frozenset[str]:
 
 
 def begin_snapshot(cursor: Any, executed: str) -> str:
-    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees;
-    ``executed`` are transactions that it sees in any case."""
+    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees; the
+    snapshot always sees the transactions ``executed``."""
     seen = _certainly_visible(cursor)
     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     return executed if seen is None else seen
 
 
 def _certainly_visible(cursor: Any) -> str | None:
-    """Returns the set of transactions in the binlog, once all of them are visible; None if some may not be visible
-    soon.
+    """Waits until all transactions in the binlog are visible, and returns their set; None if some may stay invisible
+    for longer.
     """
-    # The order is essential. All transactions of the state are logged before the end that is read afterwards. An XA
-    # transaction of the state that is not visible yet is listed afterwards.
+    # The order is essential. All transactions in ``gtid_binlog_state`` are in the binlog before the end that is queried
+    # after it. An XA transaction among them that is not visible yet is then listed by XA RECOVER.
     cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")
     logged = executed_before(_text(cursor.fetchone()[0]))
     end = _logged_end(cursor)

@@ -1,4 +1,4 @@
-"""Decides whether the changes of a statement pass the filters; refuses a statement if only a part of it passes."""
+"""Decides whether a statement's changes pass the filters; refuses a statement if only some of these changes pass."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -52,8 +52,8 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
 
 
 def _require_same_masks(change: Statement, filters: Filters) -> None:
-    """Raises PromiseError if columns that are masked would not be so, or otherwise, under their new names or in a table
-    that is made like theirs.
+    """Raises PromiseError if the statement renames a table or column, or creates a table LIKE another, and the profile
+    masks the columns of both names in different ways.
     """
     if not filters.masks:
         return
@@ -123,7 +123,7 @@ def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
 
 
 def _way_across(change: Statement, filters: Filters) -> str:
-    """Returns the hint for a statement that affects both objects inside of the filters and objects outside of them."""
+    """Returns the hint for a statement that affects objects that pass the filters, and objects that do not."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
         return (

@@ -81,14 +81,15 @@ class KafkaSink:
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
-        # Records that readers can see already, without an entry, may have been written as fragments, so the next entry
-        # must announce fragments. Without transactions a reader may see any record before the entry that counts it.
+        # Records that readers already see, although no entry counts them, may have been written as fragments, so the
+        # next entry must announce fragments. Without transactions a reader may see any record before the entry that
+        # counts it.
         self._fragmented = bool(
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
-        # A topic without an entry in the commit log may also be ours: readers can see records in it whose Kafka
-        # transaction has lost its entry.
+        # A topic without an entry in the commit log may also be ours: readers may see records in it although the entry
+        # of their Kafka transaction was lost.
         self._ahead = recovered.ahead
         self._begun = recovered.begun
         ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
@@ -171,8 +172,8 @@ class KafkaSink:
             self.bytes += len(value)
 
     def write_with_entry(self, messages: Iterable[Message]) -> None:
-        """Writes messages in a Kafka transaction in any case: they must become visible together with the next entry or
-        not at all.
+        """Writes messages in a Kafka transaction, even with ``plain``: they must become visible together with the next
+        entry or not at all.
         """
         if self._open is self._plain:
             if self.begun_at != NEVER:
@@ -427,6 +428,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:
-    """Returns the parts of an entry that the binlog does not contain; records that depend on them must not be visible
-    before the entry."""
+    """Returns the fields of an entry that can't be restored from the binlog; records that depend on these fields must
+    not be visible before the entry."""
     return (entry.copy, entry.filters, entry.server_uuid) if entry else ()

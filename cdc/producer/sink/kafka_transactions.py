@@ -134,7 +134,7 @@ class _Deadline:
 
 class KafkaTransactions:
     """The transactions of one producer; ``begun_at`` is the time at which the open transaction began
-    (``time.monotonic()``), NEVER while no transaction is open.
+    (``time.monotonic()``); it is NEVER while no transaction is open.
 
     If another producer has fenced this producer, the next call fails, whichever call it is; so the errors of all calls
     are translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its
@@ -258,7 +258,7 @@ class KafkaTransactions:
             self.producer.purge()
             self.producer.abort_transaction(_STOP_SECONDS)
         except KafkaException:
-            # The next producer's init_transactions aborts the transaction; none of its records can be read before.
+            # The next producer's init_transactions aborts the transaction; until then, readers see none of its records.
             return
 
     def check(self) -> None:

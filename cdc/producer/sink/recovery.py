@@ -2,16 +2,16 @@
 an end.
 
 A broker that restarts may take a transaction for complete without having written its end marker to all topics (seen
-with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). In a
-topic without the end marker, readers don't see the transaction's records, and the next transaction of the same producer
-would commit or abort them together with its own records. So this module aborts the transaction before anything is
-written; the records that readers can see then decide which entry is true.
+with Kafka 4.3.1: a coordinator that finds a partition without a leader assumes that it was deleted, and logs "can be
+skipped"). In a topic without the end marker, readers don't see the transaction's records, and the next transaction of
+the same producer would commit or abort them together with its own records. So this module aborts the transaction before
+anything is written; the records that readers can see then decide which entry is true.
 
 With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
 then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
-except for the records that readers can see already. Records are written to a partition in the order of their sequences,
-and not while a former transaction is open in it: if the newest record of a partition is visible, all earlier records of
-the partition are visible, too.
+except for the records that readers already see. Records are written to a partition in the order of their sequences, and
+not while a former transaction is open in it: if the newest record of a partition is visible, all earlier records of the
+partition are visible, too.
 
 A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
 readers see a part of its records, and there is no entry for them. This module finds these records in the same way; they
@@ -63,8 +63,8 @@ _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of t
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
-# The checksums of this number of records fit into memory; a few Kafka transactions of the largest size contain as many
-# records.
+# A few Kafka transactions of the largest size contain this number of records, and the checksums of so many records fit
+# into memory.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
 
@@ -74,7 +74,7 @@ class Recovered:
     """The result of a recovery. ``entry`` is the entry to continue after, None if nothing was ever committed.
     ``rolled_back`` are the topics in which a transaction was rolled back.
 
-    ``visible_checksums`` contains the records after the entry that readers can see already: it maps their sequences to
+    ``visible_checksums`` contains the records after the entry that readers already see: it maps their sequences to
     their CRC-32. ``ahead`` maps the partitions with such records to the newest sequence in the partition. ``shown`` is
     the position of the newest event message that readers can see. ``begun`` contains the records that readers can see
     only in part: it maps the sequence of each record to the record's newest visible fragment with its bytes.
@@ -399,7 +399,8 @@ def true_entry(
 
 
 def since_last_start(entries: Iterable[Entry], committed: Entry | None) -> Iterator[Entry]:
-    """Yields the newest ``committed`` entry, and then ``entries``, newest first, without those that may contradict it.
+    """Yields the newest ``committed`` entry, and then ``entries``, newest first, without the entries that may
+    contradict it.
 
     Each start of a producer commits an entry before it writes. So an entry that is older than the ``committed`` entry
     and counts more records was rolled back before a later start. That start may have numbered the records after it in
@@ -453,8 +454,8 @@ def without_types(record: bytes) -> bytes: ...
 @overload
 def without_types(record: LargeText) -> LargeText: ...
 def without_types(record: bytes | LargeText) -> bytes | LargeText:
-    """Returns the JSON of a record without the types of its columns. After each start, the producer writes these types
-    into records once more.
+    """Returns the JSON of a record without the types of its columns. The producer writes these types again after each
+    start, so they do not count in a comparison.
     """
     if isinstance(record, LargeText):
         head = list(takewhile(lambda piece: isinstance(piece, bytes), record.pieces))

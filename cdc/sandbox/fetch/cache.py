@@ -1,4 +1,4 @@
-"""Keeps downloads in a cache folder. So each file is downloaded only once for all sandboxes and tests."""
+"""Keeps downloads in a cache folder, so that each file is downloaded only once for all sandboxes and tests."""
 
 import fcntl
 import os

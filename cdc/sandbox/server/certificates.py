@@ -1,4 +1,6 @@
-"""Writes the certificates of a secured sandbox: those of an authority of its own, and of a server at 127.0.0.1."""
+"""Writes the certificates of a secured sandbox: the certificate of the sandbox's own authority, and the certificate of
+a server at 127.0.0.1.
+"""
 
 import datetime
 from ipaddress import IPv4Address
@@ -20,7 +22,7 @@ _ADDRESS = IPv4Address("127.0.0.1")
 
 class Certificates:
     """The files in a folder: ``authority`` and ``server`` are certificates, ``key`` is the server's key, and ``both``
-    contains its certificate and key, as Kafka reads them.
+    contains the server's certificate and key in one file, as Kafka expects them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,7 +32,7 @@ class Certificates:
         )
 
     def write(self, *, lifetime: datetime.timedelta = _LIFETIME) -> None:
-        """Writes the files, unless they are there. The server's certificate expires after ``lifetime``."""
+        """Writes the files, unless they exist. The server's certificate expires after ``lifetime``."""
         if self.both.exists():
             return
         make_folder(self.folder)

@@ -27,10 +27,10 @@ _SETTINGS = (
     "--binlog-row-metadata=FULL",
     "--binlog-row-image=FULL",
     "--log-bin-trust-function-creators=ON",
-    "--loose-character-set-collations=",  # from version 11 on
+    "--loose-character-set-collations=",  # this option exists from version 11 on
 )
 _TABLES = ("system_tables.sql", "performance_tables.sql", "system_tables_data.sql")
-_PREFIXES = ("mysql_", "mariadb_")  # of these files, up to version 10.11 and in later versions
+_PREFIXES = ("mysql_", "mariadb_")  # of these files: up to version 10.11, and in later versions
 _SHARED = ("share/mysql", "share/mariadb", "share")
 
 
@@ -44,7 +44,7 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
     data.mkdir()
     statements = ["CREATE DATABASE mysql;", "USE mysql;"]
     statements += [path.read_text() for path in _shared_files(programs)]
-    # FLUSH PRIVILEGES makes the server read the tables of privileges; without that, no account can be created.
+    # FLUSH PRIVILEGES makes the server read the privilege tables; before that, no account can be created.
     statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
     command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
     done = subprocess.run(command, check=False, input="\n".join(statements), capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Starts a program under a guard process, finds it again through its lock file, and stops or kills it."""
+"""Starts a program under a guard process, finds a running program through its lock file, and stops or kills it."""
 
 import fcntl
 import os

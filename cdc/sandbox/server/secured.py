@@ -31,7 +31,7 @@ _ANSWER_SECONDS = 60
 
 
 def tls_options(certificates: Certificates) -> tuple[str, ...]:
-    """Returns the options of a MySQL server that accepts no connection without TLS, other than over its socket."""
+    """Returns the options of a MySQL server that accepts connections over TCP only with TLS."""
     return (
         "--require-secure-transport=ON",
         f"--ssl-ca={certificates.authority}",
@@ -41,8 +41,8 @@ def tls_options(certificates: Certificates) -> tuple[str, ...]:
 
 
 def create_account(server: MySql, name: str) -> str:
-    """Runs the statements of the file ``name``, unless its user exists, and returns that user's name. Its password is
-    SECRET.
+    """Creates the user in the SQL file ``name`` with its grants, unless the user exists; returns the user's name. The
+    user's password is SECRET.
     """
     text = grants(name).read_text(encoding="utf-8").replace(_PASSWORD_OF_FILES, SECRET)
     lines = [line for line in text.splitlines() if not line.startswith("--")]
@@ -56,9 +56,10 @@ def create_account(server: MySql, name: str) -> str:
 
 
 class SecuredBroker:
-    """The security of a broker: clients log in with SCRAM over TLS, and may do what ACLs allow the user LOGIN.
+    """The security settings of a broker: clients log in as the user LOGIN with SCRAM over TLS, and ACLs decide what
+    this user may do.
 
-    The broker itself, and this process, use a second listener with a password that is made for each start.
+    The broker itself and this process use a second listener, with a new random password for each start.
     """
 
     def __init__(self, certificates: Certificates) -> None:

@@ -1,4 +1,4 @@
-"""Prepares a row's values before and after a change for display side by side, with the differing part marked."""
+"""Prepares a row's values before and after a change for display side by side, and marks the part that differs."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ _LONGEST = 2_000  # the maximum number of characters that are shown of an unchan
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A value in three parts, of which the ``middle`` differs from the other side. ``length`` is the length of the
+    """A value in three parts; only the ``middle`` part differs from the other side. ``length`` is the length of the
     whole value in characters if it is shortened, else None.
     """
 
@@ -61,7 +61,7 @@ def shown_row(row: RowChange, record: Record) -> ShownRow:
 
 
 def _with_clock(cell: Cell, before: Value, after: Value) -> Cell:
-    """Returns the cell with TIMESTAMP values, which records contain as seconds since 1970, as date and time."""
+    """Shows the TIMESTAMP values of a cell as date and time; records contain them as seconds since 1970."""
     return Cell(cell.column, _clock(cell.before, before), _clock(cell.after, after))
 
 

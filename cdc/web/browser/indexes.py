@@ -35,8 +35,8 @@ class FollowedIndex:
         threading.Thread(target=self._run, args=(stop,), name="index", daemon=True).start()
 
     def look(self, *, seconds: float) -> tuple[State, bool]:
-        """Waits up to ``seconds`` until the index contains all records that are in the topics now. Returns its state,
-        and whether it contains them; it does not if the brokers are slow or do not answer.
+        """Waits up to ``seconds`` until the index contains all records that are in the topics now. Returns the index's
+        state, and whether it contains these records; it does not if the brokers are slow or do not answer.
 
         Raises UserError if the index's file can't be used.
         """

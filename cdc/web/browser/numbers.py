@@ -1,4 +1,4 @@
-"""Reads the numbers in addresses: those that SQLite and Kafka can have."""
+"""Reads the numbers in addresses of pages; accepts at most 18 digits, which SQLite and Kafka can store."""
 
 import re
 
@@ -10,7 +10,9 @@ _DIGITS = "[0-9]{1,18}"
 
 
 class _Number(IntegerConvertor):
-    """``{name:number}`` in a route. ``{name:int}`` fails for more digits than Python converts."""
+    """Matches ``{name:number}`` in a route. It replaces ``{name:int}``, which fails for numbers with more digits than
+    Python converts.
+    """
 
     regex = _DIGITS
 
@@ -19,5 +21,5 @@ register_url_convertor("number", _Number())
 
 
 def number(text: str | None) -> int | None:
-    """Returns the number that ``text`` is, None for any other text."""
+    """Parses ``text``; returns None if it is not a number of at most 18 digits."""
     return int(text) if text and re.fullmatch(_DIGITS, text) else None

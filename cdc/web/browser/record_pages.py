@@ -1,4 +1,4 @@
-"""Serves the pages of records: the list that a search finds, one record with its rows, one transaction."""
+"""Serves the pages of records: the results of a search, one record with its rows, one transaction."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,7 +36,9 @@ Show = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """A row, and the addresses of its previous change, its next change and its history; None for a missing one."""
+    """A row, and the addresses of its previous change, its next change and its history; an address is None if there is
+    no such page.
+    """
 
     row: ShownRow
     previous: str | None
@@ -45,7 +47,7 @@ class Neighbours:
 
 
 def row_places(record: Decoded, *, key: str, begin: int) -> Iterator[RowChange]:
-    """Yields the rows of a page: the rows with ``key``, or, if it is empty, all rows from number ``begin`` on."""
+    """Yields the rows of a page: the rows with ``key``, or, if the key is empty, all rows from number ``begin`` on."""
     if not key:
         yield from record.rows(begin=begin, count=_ROWS)
         return
@@ -108,7 +110,7 @@ class RecordPages:
         return record_address(self._number, sequence, key=key)
 
     def _tables(self, request: Request) -> Response:
-        """Answers with the tables whose names contain a text, as suggestions in the form."""
+        """Returns the tables whose names contain a text, as suggestions in the search form."""
         try:
             return JSONResponse(self._index.queries.tables(request.query_params.get("text", ""), limit=_TABLES))
         except CdcError:

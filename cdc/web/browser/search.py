@@ -83,7 +83,7 @@ class Search:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all records pass."""
+        """Whether the search has no condition, so that all records pass."""
         return not (any(getattr(self, name) for name in _TEXTS) or self.kinds)
 
 

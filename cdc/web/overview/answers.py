@@ -20,7 +20,7 @@ def server_name(profile: Profile) -> str:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The progress of a stream at the time ``at`` (seconds since 1970): the number of records ``written`` to Kafka, and
-    for each follower the sequence ``applied`` and the delay (``late``, in seconds). Unknown figures are None or
+    for each follower the last ``applied`` sequence and the delay (``late``) in seconds. Unknown figures are None or
     missing.
     """
 
@@ -32,7 +32,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ProfileAnswers:
-    """The answers of a profile's server and of its program; the latter is None if the program serves no metrics.
+    """The answers of a profile's server and of its program; the program's answer is None if the program serves no
+    metrics.
 
     ``file`` is the profile's file; ``guess`` is the assumed role as long as the server's role is unknown.
     """

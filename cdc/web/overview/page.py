@@ -33,7 +33,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A server or program on the path. ``state`` is OK, WAITS, BAD or UNKNOWN; ``says`` is its text.
+    """A server or program on the path. ``state`` is OK, WAITS, BAD or UNKNOWN; ``says`` is a text that describes the
+    state.
 
     ``flows`` is true if records pass this server or program at the moment.
     """

@@ -42,8 +42,8 @@ class Plot:
 def plots(samples: Sequence[Sample], *, now: float, followers: Iterable[str] = ()) -> list[Plot]:
     """Computes the plots of a stream: throughput, waiting records, and delay in seconds.
 
-    The named ``followers`` have a line in each legend from the beginning, so that the page does not move with their
-    first figures.
+    The named ``followers`` have a line in each legend even before their first figures, so that the page's layout does
+    not change when these arrive.
     """
     names = list(dict.fromkeys([*followers, *(name for each in samples for name in each.applied)]))
     rates = {"into Kafka": _rates(samples, lambda each: each.written)}

@@ -12,8 +12,8 @@ _RATE_SECONDS = 12.0  # a rate is the mean over this time
 
 
 def bytes_between(begin: Position, end: Position, logs: Sequence[tuple[str, int]]) -> int | None:
-    """Returns the number of bytes in the binlog between ``begin`` and ``end``; None if the file of either is not in
-    ``logs`` (names and sizes).
+    """Returns the number of bytes in the binlog between ``begin`` and ``end``; None if the file of one of the two
+    positions is not in ``logs``, the names and sizes of the files.
     """
     if begin.file == end.file:
         return max(0, end.offset - begin.offset)

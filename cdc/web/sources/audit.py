@@ -30,7 +30,7 @@ class AuditAnswer:
 
 
 def parsed_report(body: dict[str, Any], *, page: bool) -> AuditAnswer:
-    """Extracts the main figures of a report. For JSON that is no report, raises LookupError, ValueError, TypeError or
+    """Extracts the main figures of a report. If the JSON is not a report, raises LookupError, ValueError, TypeError or
     AttributeError.
     """
     return AuditAnswer(

@@ -18,7 +18,8 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """A program's ``figures`` by name in Prometheus, and the name and text of each ``failing`` health check.
+    """A program's ``figures`` by the names of its Prometheus metrics, and the name and text of each ``failing`` health
+    check.
 
     ``table`` is the table that is being copied; it is empty if there is none.
     """

@@ -20,9 +20,9 @@ LEADER, FOLLOWER = "leader", "follower"
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The answer of a server. ``end`` is the end of its binlog, ``logs`` are the names and sizes of its files; they are
-    None and empty if the server has no binlog, or if the user may not query it. ``status`` is the status of a follower,
-    None for a leader.
+    """The answer of a server. ``end`` is the end of its binlog, ``logs`` are the names and sizes of its files; ``end``
+    is None and ``logs`` is empty if the server has no binlog, or if the user may not query it. ``status`` is the status
+    of a follower, None for a leader.
 
     ``role`` is LEADER or FOLLOWER; it is empty as long as it is unknown.
     """
