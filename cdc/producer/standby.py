@@ -12,10 +12,15 @@ from cdc.kafka.errors import open_error
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.sink.topic_admin import TopicAdmin
 
-__all__ = ["Standby"]
+__all__ = ["Standby", "group_of"]
 
 _NOTICE_SECONDS = 10.0  # within this time a former owner of the group's partition learns that it has lost the partition
 _POLL_SECONDS = 0.1
+
+
+def group_of(profile: Profile) -> str:
+    """Returns the consumer group of the producers that stand by for one another."""
+    return f"cdc-producer:{profile.kafka.topic}:{profile.mysql_resource_name}"
 
 
 class Standby:
@@ -30,7 +35,7 @@ class Standby:
         self, profile: Profile, topics: TopicAdmin, metrics: ProducerMetrics, log: Callable[..., None]
     ) -> None:
         self._wanted = profile.producer.standby
-        self._group = f"cdc-producer:{profile.kafka.topic}:{profile.mysql_resource_name}"
+        self._group = group_of(profile)
         self._topics = topics
         self._metrics = metrics
         self._log = log

@@ -27,6 +27,7 @@ from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
 from cdc.producer.resume import require_same_names, why_copied
 from cdc.producer.sink.topic_admin import known_topics
+from cdc.producer.standby import group_of
 from cdc.service.check_list import CheckList
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
@@ -197,7 +198,8 @@ class _Look:
             except KafkaException as error:
                 raise open_error(error, kafka.topic, kafka.properties(), answered=False) from None
             there = {name: _WRITES for name in kafka.topics().first if name in known}
-            self.errors += missing_rights(kafka.properties(), topics=there, groups=_ASKS)
+            groups = _ASKS | ({group_of(self._profile): ["READ"]} if self._profile.producer.standby else {})
+            self.errors += missing_rights(kafka.properties(), topics=there, groups=groups)
         return len(self.errors) == before
 
     def request(self, leader: Leader, globs: Sequence[str]) -> None:

@@ -24,13 +24,14 @@ from cdc.sandbox.server.ports import free_port
 from cdc.spark.input.spans import span
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import refused, run, run_well
+from tests.harness.programs import change_profile, refused, run, run_well
 from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
 NAME = "allowed"
+STANDBY = f"cdc-producer:{NAME}:{NAME}"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 LOGIN |= {"sasl.username": "alice", "sasl.password": "alices-own-secret"}
 Acl = tuple[ResourceType, str, AclOperation]
@@ -57,21 +58,19 @@ def broker(kafka_broker: KafkaFactory) -> tuple[AdminClient, str]:
     return kafka.admin(), f"127.0.0.1:{outer}"
 
 
-def binding(acl: Acl) -> AclBinding:
+def binding(acl: Acl, pattern: ResourcePatternType) -> AclBinding:
     kind, name, operation = acl
-    return AclBinding(kind, name, ResourcePatternType.PREFIXED, "User:alice", "*", operation, AclPermissionType.ALLOW)
+    return AclBinding(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
 
 
-def allow(admin: AdminClient, acl: Acl) -> None:
-    wanted = binding(acl)
+def allow(admin: AdminClient, acl: Acl, pattern: ResourcePatternType = ResourcePatternType.PREFIXED) -> None:
+    wanted = binding(acl, pattern)
     admin.create_acls([wanted])[wanted].result(LIMIT_SECONDS)
 
 
-def forbid(admin: AdminClient, acl: Acl) -> None:
+def forbid(admin: AdminClient, acl: Acl, pattern: ResourcePatternType = ResourcePatternType.PREFIXED) -> None:
     kind, name, operation = acl
-    unwanted = AclBindingFilter(
-        kind, name, ResourcePatternType.PREFIXED, "User:alice", "*", operation, AclPermissionType.ALLOW
-    )
+    unwanted = AclBindingFilter(kind, name, pattern, "User:alice", "*", operation, AclPermissionType.ALLOW)
     admin.delete_acls([unwanted])[unwanted].result(LIMIT_SECONDS)
 
 
@@ -121,7 +120,16 @@ def test_acls(tmp_path: Path, leader: MySql, follower: MySql, broker: tuple[Admi
     needs("cdc-producer", pair.source, CREATES, WRITES, READS, COMMITS, ASKS)
     pair.on_leader(f"CREATE DATABASE {NAME}", f"CREATE TABLE {NAME}.t (i INT PRIMARY KEY)")
     needs("cdc-producer", pair.source, WRITES, READS, COMMITS, ASKS)
+    change_profile(pair.source, producer={"standby": True})
+    forbid(admin, ASKS[0])
+    allow(admin, ASKS[0], ResourcePatternType.LITERAL)
+    assert f"the consumer group {STANDBY}" in refused("cdc-producer", pair.source, "--until-current")
+    assert f"at consumer group {STANDBY}" in run("cdc-producer", pair.source, "--check").stdout
+    allow(admin, ASKS[0])
+    run_well("cdc-producer", pair.source, "--until-current")
     assert run("cdc-producer", pair.source, "--check").returncode == 0
+    change_profile(pair.source, producer={"standby": False})
+    forbid(admin, ASKS[0], ResourcePatternType.LITERAL)
     for acl, _ in (CREATES, WRITES, READS, COMMITS, ASKS):
         forbid(admin, acl)
     allow(admin, READS[0])
