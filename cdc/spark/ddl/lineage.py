@@ -12,8 +12,8 @@ from enum import IntEnum
 from cdc.model.uri import Uri
 
 __all__ = [
-    "ALTERS", "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings", "exchanged",
-    "lineage", "named_tables", "table_name", "with_eras",
+    "ALTERS", "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings",
+    "exchanged", "lineage", "named_tables", "table_name", "with_eras",
 ]  # fmt: skip
 
 Name = tuple[str, str]
