@@ -12,8 +12,8 @@ from enum import IntEnum
 from cdc.model.uri import Uri
 
 __all__ = [
-    "ALTERS", "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings",
-    "exchanged", "lineage", "named_tables", "table_name", "with_eras",
+    "ALTERS", "BEGINS_COPY", "CASCADES", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment",
+    "beginnings", "exchanged", "lineage", "named_tables", "table_name", "with_eras",
 ]  # fmt: skip
 
 Name = tuple[str, str]
@@ -27,6 +27,8 @@ BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
 """Actions that stand for records, not for statements: a table's copy begins with BEGINS_COPY, and is complete with
 ENDS_COPY.
 """
+CASCADES = "foreign keys change its rows without a record"
+"""The text of a BEGINS_COPY, if that is so."""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 

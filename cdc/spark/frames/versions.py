@@ -8,7 +8,18 @@ from functools import partial
 from cdc.config.table_globs import copy_command
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, exchanged, lineage, table_name
+from cdc.spark.ddl.lineage import (
+    BEGINS_COPY,
+    CASCADES,
+    END,
+    Act,
+    Beginning,
+    Name,
+    Segment,
+    exchanged,
+    lineage,
+    table_name,
+)
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
 from cdc.spark.frames.schema_history import (
@@ -163,7 +174,7 @@ def _require_all_rows(
                 where=where,
                 hint=again,
             )
-    if history.silent_cascades and _has_cascades(history, acts, name):
+    if _copied_with_cascades(segments, acts) or (history.silent_cascades and _has_cascades(history, acts, name)):
         raise UserError(
             "the leader does not log what foreign keys change, and the table has some that change rows",
             code="CDC-TABLE-CASCADES",
@@ -188,6 +199,13 @@ def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
     return uri.database == "*" or any(
         uri.database == each.database and uri.table in (None, each.table) for each in segments
     )
+
+
+def _copied_with_cascades(segments: Sequence[Segment], acts: Iterable[Act]) -> bool:
+    """Whether the rows are those of a copy that was made while foreign keys changed rows without a record. The stream
+    need not have the statements that added them."""
+    begun = {(each.first, (each.database, each.table)) for each in segments}
+    return any(act.text == CASCADES and (act.sequence, table_name(act.uri)) in begun for act in acts)
 
 
 def _has_cascades(history: History, acts: Iterable[Act], name: Name) -> bool:

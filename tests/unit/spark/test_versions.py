@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.errors import UserError
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
+from cdc.spark.ddl.lineage import BEGINS_COPY, CASCADES, ENDS_COPY, Act
 from cdc.spark.frames.schema_history import Columns, History, Statement, Told, existing
 from cdc.spark.frames.versions import plan, plan_of_changes
 
@@ -116,3 +116,18 @@ def test_what_foreign_keys_change_in_silence_is_refused(texts: dict[int, str], a
         return
     with pytest.raises(UserError, match="does not log what foreign keys change"):
         plan(found, NAME, 10, cut=False)
+
+
+def test_a_copy_tells_of_foreign_keys_that_no_statement_tells() -> None:
+    """The table is older than the topic. Only the newest copy counts, and what a server logs now changes nothing."""
+    with_keys, without = (
+        [Act(at, 0, BEGINS_COPY, URI, text=text), Act(at, 1, ENDS_COPY, URI)] for at, text in ((3, CASCADES), (5, ""))
+    )
+    for silent in (True, False):
+        for acts, refused in ((with_keys, True), (without, False), ([*with_keys, *without], False)):
+            found = History(tuple(acts), {}, (Told(NAME, acts[-1].sequence, COLUMNS, ("id",)),), silent_cascades=silent)
+            if refused:
+                with pytest.raises(UserError, match="does not log what foreign keys change"):
+                    plan(found, NAME, 10, cut=True)
+            else:
+                assert plan(found, NAME, 10, cut=True).keyed
