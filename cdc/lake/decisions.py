@@ -61,8 +61,8 @@ class Known:
 
     ``histories`` are the stream's schema histories. ``recent`` are the statements up to the run's sequence ``upto``
     that no earlier run has read. ``last`` maps the URI of each table to the sequence of its newest rows. ``cut`` is
-    true if retention has deleted the beginning of the stream. ``same_options`` is true if the tables in the lake were
-    written with these ``options``.
+    true if retention has deleted the beginning of the stream, or if records of it are missing. ``same_options`` is true
+    if the tables in the lake were written with these ``options``.
     """
 
     histories: Histories

@@ -111,7 +111,8 @@ class State:
     ``offsets`` maps each partition (topic/number) to the first offset of records after ``sequence``. ``last`` maps the
     message key of each table to the sequence of the table's newest record with rows. ``topics`` are the ids of the
     topics in Kafka, and ``choices`` are the options that determine values. ``behind`` are tables that the last run
-    refused; they equal the leader's tables after an earlier sequence.
+    refused; they equal the leader's tables after an earlier sequence. ``gap`` is the newest sequence that was missing
+    in the topics at the first run, -1 if none was.
     """
 
     sequence: int = -1
@@ -123,6 +124,7 @@ class State:
     history: History = NOTHING
     tables: tuple[Held, ...] = ()
     behind: tuple[Held, ...] = ()
+    gap: int = -1
 
 
 class LakeFolder:
@@ -197,6 +199,8 @@ class LakeFolder:
         without locks.
         """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
+        if state.gap < 0:
+            del tree["gap"]  # earlier versions of cdc do not know the key
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
         if self.folder.read(file) != self._known:
             hint = "see that one process writes to it; remove the folder, to have the lake made again, or name another"

@@ -1,13 +1,13 @@
 """Writes the schema history of a stream as JSON and reads it, so that a later run needs to read only new records.
 Pure."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from cdc.spark.ddl.lineage import Act
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.spark.frames.schema_history import History, Statement, Told
 
-__all__ = ["NOTHING", "from_tree", "to_tree", "upto", "with_more"]
+__all__ = ["NOTHING", "from_tree", "to_tree", "upto", "with_more", "without_copies"]
 
 NOTHING = History((), {}, (), False)
 
@@ -48,6 +48,14 @@ def with_more(history: History, more: History) -> History:
         (*history.told, *more.told),
         history.silent_cascades or more.silent_cascades,
     )
+
+
+def without_copies(history: History, *, upto: int) -> History:
+    """Returns the history without copies of tables that began up to ``upto``: records of them, or of later changes, are
+    missing.
+    """
+    acts = tuple(act for act in history.acts if act.sequence > upto or act.action not in (BEGINS_COPY, ENDS_COPY))
+    return replace(history, acts=acts) if upto >= 0 else history
 
 
 def upto(history: History, sequence: int) -> History:

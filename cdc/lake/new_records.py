@@ -2,7 +2,7 @@
 tables.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -28,9 +28,9 @@ class Arrived:
     """The new messages up to sequence ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
 
     ``messages`` are the messages in ``new``; it is None if the topic of each table is read separately. ``records`` is
-    the number of new records up to ``upto``. ``last``, ``offsets`` and ``transaction`` are the values for the next
-    State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if there
-    are no new records.
+    the number of new records up to ``upto``. ``last``, ``offsets``, ``transaction`` and ``gap`` are the values for the
+    next State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if
+    there are no new records.
     """
 
     source: Source
@@ -42,6 +42,7 @@ class Arrived:
     offsets: Mapping[str, int]
     transaction: str
     ts_us: int | None
+    gap: int = -1
 
     @classmethod
     def since(cls, state: State, source: Source, upto: int) -> Self:
@@ -60,12 +61,13 @@ class Arrived:
                 ends[row["partition"]] = min(ends[row["partition"]], int(row["next"]))
         last = {row["key"]: int(row["last"]) for row in rows if row["last"] is not None}
         records = sum(int(row["count"]) for row in rows)
+        gap = _newest_gap(messages if kept is None else kept, rows, source, upto) if state.sequence < 0 else state.gap
         if state.sequence >= 0 and records != upto - state.sequence:
             _raise_missing(records, state.sequence, upto)
         newest = next((row["newest"] for row in rows if row["last"] == upto), None)
         transaction, ts_us = (newest["transaction"], int(newest["ts_us"])) if newest else (state.transaction, None)
         merged = {**state.last, **last}
-        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us)
+        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us, gap)
 
     def rows_of(self, names: Collection[Name]) -> DataFrame:
         """Returns all messages with rows of the tables ``names``, from the beginning of the topics."""
@@ -140,18 +142,47 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
 
 
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """Computes three values for each partition and key: the first offset after sequence ``upto``; the last sequence up
-    to ``upto`` with its transaction; and the number of records after ``since`` up to ``upto``.
+    """Computes for each partition and key: the first offset after sequence ``upto``; the first sequence, and the last
+    sequence up to ``upto`` with its transaction; and the number of records after ``since`` up to ``upto``.
     """
     records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"
     found = records.groupBy("partition", "key").agg(
         F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
+        F.min(F.expr(f"IF({within}, sequence, NULL)")).alias("first"),
         F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
         F.max(F.expr(f"IF({within}, struct(sequence, transaction, ts_us), NULL)")).alias("newest"),
         F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
     )
     return found.collect()
+
+
+def _newest_gap(messages: DataFrame, rows: Sequence[Row], source: Source, upto: int) -> int:
+    """Returns the newest sequence up to ``upto`` that no record has; -1 if there is none. ``rows`` are the ``_heads``
+    of ``messages``, which are all messages of the topics.
+
+    What retention has deleted is no gap. It deletes from each topic for itself, so several topics that it has cut can't
+    be checked.
+    """
+    if source.cut and source.kafka.layout == PER_TABLE:
+        return -1
+    firsts = [int(row["first"]) for row in rows if row["first"] is not None]
+    first = min(firsts, default=upto + 1) if source.cut else 0
+    records = sum(int(row["count"]) for row in rows)
+    if records == upto + 1 - first:
+        return -1
+    if records > upto + 1 - first:
+        _raise_missing(records, first - 1, upto)
+    return _gap_before(heads(messages, "sequence"), upto)
+
+
+def _gap_before(records: DataFrame, upto: int) -> int:
+    """Returns the newest sequence up to ``upto`` that is not in ``records``, of which at least one is missing."""
+    numbers = records.where(f"sequence BETWEEN 0 AND {upto}").select("sequence")
+    following = numbers.select((F.col("sequence") + 1).alias("sequence"))
+    begins = numbers.join(following, "sequence", "left_anti").agg(F.max("sequence").alias("begin"))
+    begin, last = begins.collect()[0]["begin"], numbers.agg(F.max("sequence").alias("last")).collect()[0]["last"]
+    return int(begin) - 1 if last == upto else upto
 
 
 def _raise_missing(records: int, since: int, upto: int) -> None:

@@ -18,7 +18,7 @@ from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided, touches
 from cdc.lake.folder import Held, LakeFolder, State, folder
 from cdc.lake.history_text import upto as history_upto
-from cdc.lake.history_text import with_more
+from cdc.lake.history_text import with_more, without_copies
 from cdc.lake.new_records import Arrived, refused_tables, same_topics
 from cdc.lake.outcome import Copying, Run, named, refused_run
 from cdc.lake.refusals import NoValue, has_doubts, of_error, uncertain_value
@@ -124,8 +124,9 @@ class Lake:
         choices = asdict(self.options)
         recent = [act for act in history.upto(upto) if act.sequence > state.sequence]
         known = Known(
-            Histories(history), recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut,
-            self.options, same_options=state.choices == choices,
+            Histories(without_copies(history, upto=arrived.gap)), recent, upto, arrived.last,
+            self.profile.mysql_resource_name, arrived.source.cut or arrived.gap >= 0, self.options,
+            same_options=state.choices == choices,
         )  # fmt: skip
         refused: dict[Name, CdcError] = dict(refused_tables(history, upto, arrived.last, self.selects))
         steps = self._certain(self._steps(known, names, refused), known, arrived, refused)
@@ -140,7 +141,7 @@ class Lake:
         self.passed("removed", "")
         self.state = State(
             upto, arrived.transaction, arrived.offsets, arrived.last, state.topics, choices,
-            history_upto(history, upto), tuple(held), tuple(behind),
+            history_upto(history, upto), tuple(held), tuple(behind), arrived.gap,
         )  # fmt: skip
         self.folder.save(self.state)
         self.passed("saved", "")

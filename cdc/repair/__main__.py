@@ -178,7 +178,8 @@ def _as_on_leader(settings: Profile, report: Report) -> tuple[Profile, Report]:
 def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[TableDefinition]:
     database = settings.database
     found = definitions(database.settings(), str(database), [table.name for table in tables])
-    gone = [f"{each.database}.{each.name}" for each in found if not each.created]
+    # A table of the follower's own that was emptied there has no rows in the report.
+    gone = [".".join(of.name) for of, each in zip(tables, found, strict=True) if of.drifted and not each.created]
     if gone:
         raise UserError(
             f"the leader does not have the report's tables any more: {', '.join(gone)}",

@@ -53,10 +53,14 @@ def planned(
     """Decides how to request the drifted rows of ``table``; ``definition`` is the table's definition on the leader."""
     if not is_wanted:
         return Plan(table, why="the profile's filters leave the table out")
+    if not definition.created:
+        return Plan(table, why="the leader does not have the table")
     if table.name in differently_defined:
         return Plan(table, why="it is not defined as on the leader; correct that first, and audit again")
     if definition.refusal is not None:
         return Plan(table, why=f"it can't be copied: {definition.refusal}")
+    if table.emptied:
+        return Plan(table, whole=True, why="one side emptied it")
     if table.keys is None:
         keyless = any(not row["keyed"] for row in table.shown)
         return Plan(table, whole=True, why="it has no key" if keyless else "the report does not have all keys")

@@ -3,11 +3,12 @@ leader."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cdc.errors import UserError
+from cdc.spark.ddl.emptied_tables import EMPTIED
 from cdc.spark.report.files import JSON, KEYS
 
 __all__ = ["DriftedTable", "Report", "Table", "read_report"]
@@ -24,7 +25,8 @@ class DriftedTable:
 
     ``columns`` are the columns of the key. ``keys`` contains the key of each drifted row, with each value as JSON text;
     it is None if the report does not contain all keys. ``accepted`` is the number of further rows that differ; the
-    operator has accepted their differences with ``cdc-audit --accept``.
+    operator has accepted their differences with ``cdc-audit --accept``. ``emptied`` is true if one side emptied the
+    table, so that more rows may have drifted than the report contains.
     """
 
     name: Table
@@ -36,6 +38,7 @@ class DriftedTable:
     columns: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] | None = None
     shown: list[dict[str, Any]] = field(default_factory=list)
+    emptied: bool = False
 
     @property
     def drifted(self) -> int:
@@ -45,7 +48,8 @@ class DriftedTable:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The content of report.json: the tables with drifted rows, and the objects whose definitions differ.
+    """The content of report.json: the tables with drifted rows or that one side emptied, and the objects whose
+    definitions differ.
 
     ``schema_drift`` is the number of all such objects; ``schema`` may contain only some of them.
     """
@@ -83,7 +87,7 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
             )
         known = _by_table(body["drifted"], _listed(folder))
         tables = [_table(each, known.get((each["database"], each["table"]), []), body) for each in body["tables"]]
-        return Report([each for each in tables if each.drifted], body["schema"], body["schema_drift"])
+        return _report(tables, body["schema"], body["schema_drift"])
     except OSError as error:
         raise UserError(
             f"there is no report: {error.strerror}", code="CDC-REPORT-UNREADABLE", where=f"{where}: {error.filename}"
@@ -91,6 +95,16 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"what is there is no report of cdc-audit ({type(error).__name__}: {error})"
         raise UserError(what, code="CDC-REPORT-UNREADABLE", where=where, hint=_AUDIT_AGAIN) from None
+
+
+def _report(tables: list[DriftedTable], schema: list[dict[str, Any]], schema_drift: int) -> Report:
+    """Moves the tables that one side emptied from ``schema``, where the audit lists them, to the tables to repair."""
+    emptied = {(each["database"], each["name"]) for each in schema if each["cause"] == EMPTIED}
+    known = {each.name: each for each in tables if each.drifted or each.name in emptied}
+    known |= {name: DriftedTable(name, 0, 0, 0, 0) for name in sorted(emptied - known.keys())}
+    found = [replace(each, emptied=name in emptied) for name, each in known.items()]
+    others = [each for each in schema if each["cause"] != EMPTIED]
+    return Report(found, others, schema_drift - len(schema) + len(others))
 
 
 def _listed(folder: Path) -> Iterator[dict[str, Any]]:

@@ -28,6 +28,7 @@ from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.ddl.accepted_drift import Entry, first_entry
 from cdc.spark.ddl.definitions import Definitions, SchemaDrift, Unmatched, definitions
+from cdc.spark.ddl.emptied_tables import emptied_drift
 from cdc.spark.ddl.lineage import Name, named_tables
 from cdc.spark.ddl.scope import NOT_REPLICATED, LeftOut, Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
@@ -308,10 +309,10 @@ def _transit_times(streams: Streams, topics: Topics, *, upto: int) -> Transit | 
 
 
 def compared_definitions(streams: Streams, within: Extent, replication: Replication) -> Definitions:
-    """Determines the objects that the statements of both sides define differently, and the statements that only one
-    side ran.
+    """Determines the objects that the statements of both sides define differently, the tables that one side alone has
+    emptied, and the statements that only one side ran.
     """
-    return definitions(
+    defined = definitions(
         within.acts[LEADER],
         within.acts[FOLLOWER],
         sequences=streams.sequences,
@@ -319,6 +320,8 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
         rows=within.all_tables,
         renames=replication.renames,
     )
+    acts = {**within.acts, LEADER: [*within.acts[LEADER], *within.copy_ends]}
+    return replace(defined, drift=[*defined.drift, *emptied_drift(defined.unmatched, acts)])
 
 
 def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:

@@ -11,13 +11,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import load as load_profile
+from cdc.kafka.partitions import backwards
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import CHANGES, LakeFolder
 from cdc.lake.folder import folder as folder_of
@@ -41,7 +43,7 @@ from cdc.sql.column_types import read_type
 from tests.checks.exact import Shown
 from tests.checks.typed import server_row, typed_row
 from tests.harness.pair import Pair
-from tests.harness.programs import end_offset, json_lines, records, run_well, running, write_profile
+from tests.harness.programs import change_profile, end_offset, json_lines, records, run_well, running, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -219,8 +221,8 @@ def test_names_of_columns_in_files_are_those_of_iceberg(spark: SparkSession) -> 
 
 
 def test_what_the_topic_does_not_tell(pair: Pair, kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
-    """A table is refused by its name where retention has cut off all but rows of it, and the topics of a lake are known
-    from before its first table on."""
+    """A table is refused by its name where retention has cut off all but rows of it, or a record is missing, and the
+    topics of a lake are known from before its first table on."""
     database, topic = "what_the_topic_does_not_tell", load_profile(pair.source).kafka.topic
     uri = Uri(load_profile(pair.source).mysql_resource_name, database, "old")
 
@@ -233,7 +235,13 @@ def test_what_the_topic_does_not_tell(pair: Pair, kafka: Kafka, spark: SparkSess
         until(lambda: has(1), what="the row that tells the columns")
         begin = end_offset(kafka, topic)
         pair.on_leader("INSERT INTO old VALUES (2)", database=database)
-        until(lambda: has(2), what="a row that does not")
+        pair.on_leader("INSERT INTO old VALUES (3)", database=database)
+        until(lambda: has(3), what="rows that do not")
+    lost = Opened(spark, without_record(pair.source, tmp_path, kafka, at=begin), tmp_path / "lost", "parquet")
+    with pytest.raises(Refused, match=f"{database}.old"):
+        lost.advance()
+    assert lost.folder.load().gap == lost.folder.load().sequence - 1
+    lost.folder.close()
     admin = kafka.admin()  # what it was asked for is dropped with it
     (cut,) = admin.delete_records([TopicPartition(topic, 0, begin)]).values()
     cut.result(LIMIT_SECONDS)
@@ -242,6 +250,25 @@ def test_what_the_topic_does_not_tell(pair: Pair, kafka: Kafka, spark: SparkSess
         lake.advance()
     assert lake.folder.load().topics.keys() == {topic}
     lake.folder.close()
+
+
+def without_record(profile: Path, folder: Path, kafka: Kafka, *, at: int) -> Path:
+    """The profile of a topic that has what a leader's topic has, but for the record ``at`` an offset."""
+    names = load_profile(profile).kafka.topics()
+    copy = folder / "without.toml"
+    copy.write_text(profile.read_text())
+    change_profile(copy, kafka={"topic": f"{names.main}-without"})
+    copied = load_profile(copy).kafka.topics()
+    admin = kafka.admin()  # what it was asked for is dropped with it
+    for made in admin.create_topics([NewTopic(name, 1, 1) for name in (copied.main, copied.commits)]).values():
+        made.result(LIMIT_SECONDS)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for name, new in ((names.main, copied.main), (names.commits, copied.commits)):
+        for message in reversed(list(backwards(load_profile(profile).kafka.properties(), (name, 0)))):
+            if (name, message.offset()) != (names.main, at):
+                producer.produce(new, message.value(), message.key(), headers=message.headers())
+    producer.flush()
+    return copy
 
 
 def test_random_histories(

@@ -150,6 +150,7 @@ def _text(value: object) -> str:
 # all three are None, the statements that create the tables are requested.
 Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
 
+_CASCADES = ',"cascades":true'
 # Flags of a rows event which mean that foreign keys were off, or that their changes were logged, too (class
 # Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
@@ -319,34 +320,39 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
     if piece is not None:
         if asked.changers.gtids:
             raise Overrun  # can't happen: the table's changes wait until all pieces are written
-        return _piece_of(definition, read, piece, answer.ts_us)
+        return _piece_of(definition, read, piece, answer)
     if asked.columns - {definition.columns_json}:
         # An ALTER that was not logged has changed the columns: the rows that were read and the streamed changes have
         # different columns.
         raise Overrun
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
-    return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
+    return _part_of(definition, (asked.wanted.after, read.upto), rows, answer)
 
 
 def _part_of(
     definition: TableDefinition,
     bounds: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
     rows: list[str],
-    ts_us: int,
-    *,
-    keys: tuple[tuple[str, ...], ...] | None = None,
+    answer: Answer,
 ) -> Chunk:
-    """Builds the chunk of the rows between two ``bounds`` of the table's key, or of the rows with ``keys``."""
+    """Builds the chunk of the rows between two ``bounds`` of the table's key, or of the rows with the requested
+    keys."""
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
-    # The first chunk of a copy also contains the types; the other chunks follow it.
-    columns = definition.columns_json + ("" if bounds[0] else definition.types_json)
-    return Chunk(table, columns, collations, *bounds, rows, ts_us, keys=keys)
+    columns = definition.columns_json + ("" if bounds[0] else _first_only(definition, answer))
+    return Chunk(table, columns, collations, *bounds, rows, answer.ts_us, keys=answer.keys)
 
 
-def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
+def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, answer: Answer) -> Chunk:
     """Builds the chunk for piece ``number`` of a table that is read in one snapshot."""
     table, after = (definition.database, definition.name), None if number == 0 else ()
-    columns = definition.columns_json + ("" if number else definition.types_json)
-    return Chunk(table, columns, (), after, read.upto, read.rows, ts_us, piece=number)
+    columns = definition.columns_json + ("" if number else _first_only(definition, answer))
+    return Chunk(table, columns, (), after, read.upto, read.rows, answer.ts_us, piece=number)
+
+
+def _first_only(definition: TableDefinition, answer: Answer) -> str:
+    """Returns what only the first chunk of a copy contains, since the other chunks follow it: the types, and that
+    foreign keys may change rows without a record.
+    """
+    return definition.types_json + (_CASCADES if answer.follows else "")

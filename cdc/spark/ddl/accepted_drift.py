@@ -11,6 +11,7 @@ from datetime import date
 
 from cdc.config.table_globs import TableGlobs
 from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.emptied_tables import EMPTIED
 from cdc.spark.ddl.lineage import TEXT
 from cdc.spark.ddl.object_history import words
 
@@ -51,9 +52,11 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether the entry accepts ``drift``. The object of ``drift`` is defined differently, or was perhaps changed
-        by an event that an operator skipped.
+        """Whether the entry accepts ``drift``. The object of ``drift`` is defined differently, was perhaps changed by
+        an event that an operator skipped, or is a table that one side has emptied.
         """
+        if drift.cause == EMPTIED:
+            return self._accepts_all_rows() and self.names(drift.database, drift.name)
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
             return False
@@ -64,6 +67,10 @@ class Entry:
         # If ``drift`` has no statements, something else made the object different, and the entry does not accept it.
         listed = [words(statement) for statement in self.statements]
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
+
+    def _accepts_all_rows(self) -> bool:
+        """Whether the entry accepts all rows of a table, whichever they are."""
+        return ROWS in self.what and (self.kinds, self.columns, self.keys) == (None, None, None)
 
 
 def _names_object(name: str) -> bool:

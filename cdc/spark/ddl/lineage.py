@@ -12,21 +12,23 @@ from enum import IntEnum
 from cdc.model.uri import Uri
 
 __all__ = [
-    "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings", "exchanged",
-    "lineage", "named_tables", "table_name", "with_eras",
+    "ALTERS", "BEGINS_COPY", "CASCADES", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment",
+    "beginnings", "exchanged", "lineage", "named_tables", "table_name", "with_eras",
 ]  # fmt: skip
 
 Name = tuple[str, str]
 """Database and table."""
 # MySQL maps CREATE INDEX and DROP INDEX to ALTER TABLE (manual, both statements), so both may change the key that
 # identifies rows.
-_ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
+ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
 BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
 """Actions that stand for records, not for statements: a table's copy begins with BEGINS_COPY, and is complete with
 ENDS_COPY.
 """
+CASCADES = "foreign keys change its rows without a record"
+"""The text of a BEGINS_COPY, if that is so."""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
@@ -223,7 +225,7 @@ def _apply(lives: _Lives, act: Act) -> None:
         lives.end(name, act.sequence)
     elif name and act.action == "RenameTable" and act.to and (new := table_name(act.to)) not in (None, name):
         lives.rename(name, new, act.sequence)
-    elif name and act.action in _ALTERS:
+    elif name and act.action in ALTERS:
         lives.alter(name, act.sequence)
     elif act.action == "CreateDatabase" and not act.copying and not _IF_NOT_EXISTS.search(act.text):
         for each in lives.of_database(Uri.parse(act.uri).database):

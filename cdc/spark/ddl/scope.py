@@ -13,6 +13,7 @@ from cdc.config.filters import CHECKPOINT_DATABASE, Filters, filtered_name
 from cdc.model.uri import Uri
 from cdc.spark.ddl.accepted_drift import DEFINITION, ROWS, Entry
 from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.emptied_tables import EMPTIED
 from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.input.renaming import name_on_leader
 from cdc.sql.effects import LEADER_ONLY
@@ -129,10 +130,14 @@ class LeftOut:
         """
         rows = [Entry(NOT_REPLICATED, (ROWS,), _glob(*name), _WHY) for name in sorted(tables) if self.has(*name)]
         return rows + [
-            Entry(NOT_REPLICATED, (DEFINITION,), _glob(each.database, each.name), _WHY, kind=each.kind)
+            Entry(NOT_REPLICATED, (_sort(each),), _glob(each.database, each.name), _WHY, kind=each.kind)
             for each in objects
             if self.has(each.database, each.name, kind=each.kind)
         ]
+
+
+def _sort(drift: SchemaDrift) -> str:
+    return ROWS if drift.cause == EMPTIED else DEFINITION
 
 
 def _glob(database: str, name: str | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
+from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 
 __all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
 
@@ -22,8 +22,9 @@ class TableCopy:
 
     ``since`` is the sequence of the record that announces the copy: a statement that creates the table, or a statement
     that a follower can't repeat. ``began`` is the sequence of the first chunk, None if the copy has not begun.
-    ``altered`` is true if an earlier ALTER TABLE may have changed rows, and the columns of the key, without a record.
-    ``alters`` is the number of ALTERs after the copy was complete.
+    ``altered`` is true if an earlier ALTER TABLE, or a change of an index, may have changed rows, and the columns of
+    the key, without a record. ``alters`` is the number of such statements after the copy was complete: the lineage
+    counts an era for each.
     """
 
     since: int
@@ -89,7 +90,7 @@ class _Copies:
             self._rename(name, new)
         elif act.action == "DropTable":
             self._forget(name)
-        elif act.action == "AlterTable":
+        elif act.action in ALTERS:
             self._alter(name, act)
         elif act.action == BEGINS_COPY:
             self.found[name] = TableCopy(act.sequence, act.sequence, altered=name in self._altered)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
+from cdc.spark.ddl.lineage import BEGINS_COPY, CASCADES, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.schema_history import History, Statement, Told
 from cdc.spark.input.records import PARSING, json_schema
@@ -18,8 +18,17 @@ from cdc.sql.maintenance import MAINTAIN
 __all__ = ["history_of", "read_history"]
 
 _SCHEMA = json_schema(
-    *("uri", "sequence", "bn_file", "transaction", "columns", "key", "types", "flags", "copying", "operation.Query"),
-    *("operation.Bytes", "operation.Copy.after", "operation.Copy.upto", "context", "affects", "event", "broken"),
+    *("uri", "sequence", "bn_file", "transaction", "columns", "key", "types", "flags", "copying", "cascades"),
+    *(
+        "operation.Query",
+        "operation.Bytes",
+        "operation.Copy.after",
+        "operation.Copy.upto",
+        "context",
+        "affects",
+        "event",
+        "broken",
+    ),
 )
 _LOGS_CASCADES = 16  # a flag of rows events; records of copies and repairs, which the producer makes, do not have it
 
@@ -99,6 +108,6 @@ def _acts(row: Row) -> Iterator[Act]:
     elif row["operation"] is not None and row["operation"]["Copy"] is not None:
         uri = str(Uri.parse(row["uri"]))
         if row["operation"]["Copy"]["after"] is None:
-            yield Act(sequence, 0, BEGINS_COPY, uri, None, None, *described)
+            yield Act(sequence, 0, BEGINS_COPY, uri, None, None, *described, CASCADES if row["cascades"] else "")
         if row["operation"]["Copy"]["upto"] is None:
             yield Act(sequence, 1, ENDS_COPY, uri, None, None, *described)

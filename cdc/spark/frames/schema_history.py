@@ -10,7 +10,7 @@ from cdc.sql.tokens import Token, tokens
 
 __all__ = [
     "Columns", "CopyIncomplete", "Histories", "History", "NotTold", "Statement", "Told", "existing",
-    "generated_columns", "untold",
+    "generated_columns", "untold", "words_of",
 ]  # fmt: skip
 
 _LIKE = 12  # number of words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
@@ -199,7 +199,7 @@ def generated_columns(history: History, tables: Collection[str]) -> frozenset[st
         return None
     wanted, found, about = {each.casefold() for each in tables}, set[str](), list[list[Token]]()
     for _, statement in sorted(history.statements.items(), reverse=True):
-        words = _words(statement)
+        words = words_of(statement)
         names = {each.text.casefold() for each in words if each.kind in ("word", "quoted")}
         if wanted.isdisjoint(names):
             continue
@@ -228,7 +228,8 @@ def _is_created(history: History, tables: Collection[str]) -> bool:
     return False
 
 
-def _words(statement: Statement) -> list[Token]:
+def words_of(statement: Statement) -> list[Token]:
+    """Splits the text of a statement into tokens, without comments."""
     modes = statement.sql_mode
     quotes, escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
     return list(tokens(statement.text, ansi_quotes=quotes, backslash_escapes=escapes))

@@ -8,10 +8,30 @@ from functools import partial
 from cdc.config.table_globs import copy_command
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, exchanged, lineage
+from cdc.spark.ddl.lineage import (
+    BEGINS_COPY,
+    CASCADES,
+    END,
+    Act,
+    Beginning,
+    Name,
+    Segment,
+    exchanged,
+    lineage,
+    table_name,
+)
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
-from cdc.spark.frames.schema_history import Columns, CopyIncomplete, History, NotTold, Told, existing, generated_columns
+from cdc.spark.frames.schema_history import (
+    Columns,
+    CopyIncomplete,
+    History,
+    NotTold,
+    Told,
+    existing,
+    generated_columns,
+    words_of,
+)
 
 __all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "require_no_exchange"]
 
@@ -154,7 +174,7 @@ def _require_all_rows(
                 where=where,
                 hint=again,
             )
-    if history.silent_cascades and any(_cascades(history, act) for act in acts if _may_be(act, segments)):
+    if _copied_with_cascades(segments, acts) or (history.silent_cascades and _has_cascades(history, acts, name)):
         raise UserError(
             "the leader does not log what foreign keys change, and the table has some that change rows",
             code="CDC-TABLE-CASCADES",
@@ -181,10 +201,39 @@ def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
     )
 
 
+def _copied_with_cascades(segments: Sequence[Segment], acts: Iterable[Act]) -> bool:
+    """Whether the rows are those of a copy that was made while foreign keys changed rows without a record. The stream
+    need not have the statements that added them."""
+    begun = {(each.first, (each.database, each.table)) for each in segments}
+    return any(act.text == CASCADES and (act.sequence, table_name(act.uri)) in begun for act in acts)
+
+
+def _has_cascades(history: History, acts: Iterable[Act], name: Name) -> bool:
+    """Whether a statement on the table, under any of its names, added a foreign key that changes rows.
+
+    A table of the same name that was dropped does not count; but a foreign key stays when its table is emptied or
+    copied.
+    """
+    lasting = [act for act in acts if act.action not in ("TruncateTable", BEGINS_COPY)]
+    adding = [act for act in lasting if _cascades(history, act)]
+    if not adding:
+        return False
+    # A statement may alter and rename a table: the stretch under its old name ends with this statement.
+    of_table = [(each, (each.database, each.table)) for each in lineage([name], lasting) if each.owner == name]
+    return any(
+        each.first <= act.sequence <= each.end
+        for act in adding
+        for each, called in of_table
+        if table_name(act.uri) == called
+    )
+
+
 def _cascades(history: History, act: Act) -> bool:
     statement = history.statements.get(act.sequence)
-    text = " ".join(statement.text.upper().split()) if statement else ""
-    return "REFERENCES" in text and any(f"{on} {what}" in text for on in ("DELETE", "UPDATE") for what in _CASCADES)
+    if statement is None or "REFERENCES" not in statement.text.upper():
+        return False
+    text = " ".join(each.word() for each in words_of(statement))
+    return any(f"{on} {what}" in text for on in ("DELETE", "UPDATE") for what in _CASCADES)
 
 
 def _versions(history: History, segments: Sequence[Segment], sequence: int) -> tuple[list[Version], list[int]]:

@@ -123,7 +123,7 @@ _JSON = {
     "operation.Repair.keys": _IMAGES, "operation.Repair.rows": _IMAGES,
     "operation.Skipped.event": "STRING", "operation.Skipped.place": "STRING", "operation.Skipped.reason": "STRING",
     "context": "STRUCT<sql_mode: STRING, charset: STRING, explicit_defaults_for_timestamp: BOOLEAN>",
-    "copying": "BOOLEAN",
+    "copying": "BOOLEAN", "cascades": "BOOLEAN",
     "affects": "ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>",
     "event": "STRING", "broken": "STRING",
 }  # fmt: skip

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from cdc.spark.compare.row_drift import DriftedRow, evenly
 from cdc.spark.compare.tally import Table as CountedTable
+from cdc.spark.ddl.emptied_tables import EMPTIED
 from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles
 from cdc.spark.report.document import (
     Block,
@@ -247,7 +248,7 @@ def _schema(audit: Audit) -> Section:
     rows, lines = [], []
     for each in audit.schema:
         rows.append((Cell(object_name(each), "name"), Cell(each.cause), Cell(cut(each.evidence), "foreign")))
-        how = "may differ from the leader's" if each.cause == CAUSE else "is not defined as on the leader"
+        how = "may differ from the leader's" if each.cause in (CAUSE, EMPTIED) else "is not defined as on the leader"
         lines.append(f"{object_name(each)} {how}: {each.cause}: {each.evidence}")
     lines = lines[:_ON_TERMINAL]
     if audit.schema_drift > _ON_TERMINAL:

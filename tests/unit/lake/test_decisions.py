@@ -1,10 +1,13 @@
 """A run's decision about a table: it merges only where all that came are rows of the same columns and key."""
 
+from dataclasses import replace
+
 import pytest
 
 from cdc.errors import UserError
 from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided
+from cdc.lake.history_text import without_copies
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.spark.frames.schema_history import Columns, CopyIncomplete, Histories, History, NotTold, Statement, Told
 from cdc.spark.frames.typed import Options
@@ -110,6 +113,19 @@ def test_what_retention_cut_is_only_merged() -> None:
     assert step_of(known(cut=True)).what is What.MERGE
     with pytest.raises(UserError, match="retention has cut the stream"):
         decided(known(cut=True), NAME, None, None)
+
+
+def test_of_a_stream_that_lacks_records_only_a_later_copy_counts() -> None:
+    copied = [Act(at, place, action, URI) for at in (2, 7) for place, action in enumerate((BEGINS_COPY, ENDS_COPY))]
+    for gap, counts in ((1, True), (2, True), (6, True), (7, False)):
+        whole = known(*copied, cut=True)
+        history = replace(whole.histories.of(NAME), told=(Told(NAME, 8, KEYED, ("id",)),))
+        cut = replace(whole, histories=Histories(without_copies(history, upto=gap)))
+        if counts:
+            assert decided(cut, NAME, None, None).what is What.REPLACE
+            continue
+        with pytest.raises(UserError, match="retention has cut the stream"):
+            decided(cut, NAME, None, None)
 
 
 def test_an_emptied_table_keeps_its_columns() -> None:

@@ -1,6 +1,7 @@
 """What is asked for the drifted rows of an audit's report, and what it refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.repair.__main__ import definition_lines, row_lines
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import Report, read_report
+from cdc.spark.ddl.emptied_tables import EMPTIED
 
 TEXT, NUMBER = CopiedColumn("name", "varchar", False, charset="utf8mb4"), CopiedColumn("n", "int", False)
 DEFINITION = TableDefinition("d", "t", (NUMBER, TEXT), ("name", "n"), "PRIMARY", "", "CREATE TABLE")
@@ -132,6 +134,21 @@ def test_rows_are_shown_side_by_side(tmp_path: Path) -> None:
         "  extra: n=3, name='é'", "    leader   no such row", "    follower n=3, name='é'",
         "  … 3 of 4 rows are in report.json, all in drift.parquet",
     ]  # fmt: skip
+
+
+def test_a_table_that_one_side_emptied_is_asked_for_as_a_whole(tmp_path: Path) -> None:
+    schema = [
+        {"kind": "Table", "database": "d", "name": name, "cause": cause, "evidence": "…"}
+        for name, cause in (("t", EMPTIED), ("older", EMPTIED), ("other", "schema drift"))
+    ]
+    found = report(tmp_path, drifted(1), schema=schema, schema_drift=5)
+    assert ([each["name"] for each in found.schema], found.schema_drift) == (["other"], 3)
+    assert [(each.name, each.drifted) for each in found.tables] == [(("d", "t"), 1), (("d", "older"), 0)]
+    assert (
+        plan(found).summary == "d.t: 0 missing, 1 extra, 0 different; with the whole table, since one side emptied it"
+    )
+    own = planned(found.tables[1], replace(DEFINITION, created=""), differently_defined=set(), is_wanted=True)
+    assert own.summary.endswith("NOT repaired: the leader does not have the table")
 
 
 def test_a_statement_that_the_follower_lacks_is_shown_where_all_of_it_is_known() -> None:

@@ -60,6 +60,10 @@ MOVED = ("RenameTable", "db/a", "db/b")
         # After it is complete it follows the table.
         ([BEGUN, ENDED, MOVED, ("AlterTable", "db/b")], {B: TableCopy(1, 1, complete=True, alters=1)}),
         ([ALTERED, MOVED, (BEGINS_COPY, "db/b")], {B: TableCopy(3, 3, altered=True)}),
+        # An index may change the key, as an ALTER does, and the lineage counts an era for it.
+        ([BEGUN, ENDED, ("CreateIndex", "db/a")], {A: TableCopy(1, 1, complete=True, alters=1)}),
+        ([("DropIndex", "db/a"), BEGUN, ENDED], {A: TableCopy(2, 2, complete=True, altered=True)}),
+        ([BEGUN, ("CreateIndex", "db/a"), ENDED], {A: TableCopy(1)}),
         ([BEGUN, (BEGINS_COPY, "db/b"), ENDED, MOVED], {B: TableCopy(1, 1, complete=True)}),
         ([BEGUN, ENDED, ("RenameTable", "db/b", "db/a")], {}),
     ],

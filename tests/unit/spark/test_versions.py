@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.errors import UserError
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
+from cdc.spark.ddl.lineage import BEGINS_COPY, CASCADES, ENDS_COPY, Act
 from cdc.spark.frames.schema_history import Columns, History, Statement, Told, existing
 from cdc.spark.frames.versions import plan, plan_of_changes
 
@@ -82,3 +82,52 @@ def test_a_view_is_no_table_under_another_name_either() -> None:
     assert existing(history(*acts, keys={}), 10).keys() == {NAME}
     gone = (*acts, Act(4, 0, "DropView", renamed), Act(5, 0, "CreateTable", renamed))
     assert existing(history(*gone, keys={}), 10).keys() == {NAME, ("d", "w")}
+
+
+CASCADING = "CREATE TABLE t (id INT, n INT REFERENCES p (id) ON DELETE{}CASCADE)"
+PLAIN = "CREATE TABLE t (id INT, n INT REFERENCES p (id))"
+RENAMES = (Act(4, 0, "AlterTable", "flv://l/d/s"), Act(4, 1, "RenameTable", "flv://l/d/s", to=URI))
+
+
+@pytest.mark.parametrize(
+    ("texts", "acts", "refused"),
+    [
+        ({0: CASCADING.format(" ")}, [], True),
+        ({0: CASCADING.format("/* so */")}, [], True),
+        ({0: CASCADING.format(" -- so\n")}, [], True),
+        ({0: PLAIN}, [], False),
+        # A table that was dropped does not count, and one that was emptied or copied does.
+        ({0: CASCADING.format(" "), 5: PLAIN}, [Act(4, 0, "DropTable", URI), Act(5, 0, "CreateTable", URI)], False),
+        ({0: PLAIN, 5: CASCADING.format(" ")}, [Act(4, 0, "DropTable", URI), Act(5, 0, "CreateTable", URI)], True),
+        ({0: CASCADING.format(" ")}, [Act(4, 0, "TruncateTable", URI)], True),
+        ({0: CASCADING.format(" ")}, [Act(4, 0, BEGINS_COPY, URI), Act(4, 1, ENDS_COPY, URI)], True),
+        # Under a former name, and by the statement that renames it.
+        ({3: CASCADING.format(" ")}, [Act(2, 0, "DropTable", URI), Act(3, 0, "CreateTable", "flv://l/d/s"), RENAMES[1]],
+         True),
+        ({4: "ALTER TABLE s ADD FOREIGN KEY (n) REFERENCES p (id) ON UPDATE SET NULL, RENAME t"},
+         [Act(2, 0, "DropTable", URI), Act(3, 0, "CreateTable", "flv://l/d/s"), *RENAMES], True),
+    ],
+)  # fmt: skip
+def test_what_foreign_keys_change_in_silence_is_refused(texts: dict[int, str], acts: list[Act], refused: bool) -> None:
+    statements = {at: Statement(text, frozenset(), "", True) for at, text in texts.items()}
+    found = History((CREATED, *acts), statements, (Told(NAME, 6, COLUMNS, ("id",)),), silent_cascades=True)
+    if not refused:
+        assert plan(found, NAME, 10, cut=False).keyed
+        return
+    with pytest.raises(UserError, match="does not log what foreign keys change"):
+        plan(found, NAME, 10, cut=False)
+
+
+def test_a_copy_tells_of_foreign_keys_that_no_statement_tells() -> None:
+    """The table is older than the topic. Only the newest copy counts, and what a server logs now changes nothing."""
+    with_keys, without = (
+        [Act(at, 0, BEGINS_COPY, URI, text=text), Act(at, 1, ENDS_COPY, URI)] for at, text in ((3, CASCADES), (5, ""))
+    )
+    for silent in (True, False):
+        for acts, refused in ((with_keys, True), (without, False), ([*with_keys, *without], False)):
+            found = History(tuple(acts), {}, (Told(NAME, acts[-1].sequence, COLUMNS, ("id",)),), silent_cascades=silent)
+            if refused:
+                with pytest.raises(UserError, match="does not log what foreign keys change"):
+                    plan(found, NAME, 10, cut=True)
+            else:
+                assert plan(found, NAME, 10, cut=True).keyed
