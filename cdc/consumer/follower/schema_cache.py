@@ -13,6 +13,7 @@ from cdc.consumer.plan.inserts import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
+from cdc.sql.column_types import character_type
 
 __all__ = ["SchemaCache", "changed_tables"]
 
@@ -36,7 +37,7 @@ _PASSIVE = ("NO ACTION", "RESTRICT")  # a foreign key with these rules refuses c
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
-    "NUMERIC_SCALE, COLLATION_NAME FROM information_schema.COLUMNS"
+    "NUMERIC_SCALE, COLLATION_NAME, CHARACTER_SET_NAME FROM information_schema.COLUMNS"
 )
 
 
@@ -52,6 +53,11 @@ class Column(NamedTuple):
     digits: int | None
     decimals: int | None
     collation: str | None
+    charset: str | None
+
+    def definition(self) -> str:
+        """Returns the column's type, written as in records."""
+        return character_type(self.type, self.charset) if self.charset else self.type
 
     def has_fractions(self) -> bool:
         """Whether the column stores fractions of seconds."""
@@ -162,6 +168,7 @@ class SchemaCache:
             {each.name: kind for each in columns if (kind := each.rounded())},
             {each.name: (each.data_type.lower(), each.collation) for each in columns},
             cascading,
+            {each.name: each.definition() for each in columns if each.name not in expressions},
         )
 
     def generated(self, table: Uri) -> frozenset[str]:
