@@ -13,7 +13,7 @@ from cdc.consumer.plan.inserts import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
-from cdc.sql.column_types import character_type
+from cdc.sql.column_types import character_type, members_type, shown_members
 
 __all__ = ["SchemaCache", "changed_tables"]
 
@@ -57,6 +57,8 @@ class Column(NamedTuple):
 
     def definition(self) -> str:
         """Returns the column's type, written as in records."""
+        if self.data_type.lower() in ("enum", "set"):
+            return members_type(self.data_type.lower(), shown_members(self.type), self.charset or "binary")
         return character_type(self.type, self.charset) if self.charset else self.type
 
     def has_fractions(self) -> bool:

@@ -21,6 +21,7 @@ _EXACT = {**dict.fromkeys((*_INTEGERS, "decimal"), 64), "double": 53}
 # The maximum number of bytes in a column of this type.
 _TEXTS = {f"{size}text": 2**bits - 1 for size, bits in (("tiny", 8), ("", 16), ("medium", 24), ("long", 32))}
 _BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
+_BMP = "\uffff"  # the last character of utf8mb3
 _SECONDS = ("time", "datetime", "timestamp")
 _GEOMETRIES = frozenset({
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
@@ -101,7 +102,10 @@ def _keeps_spaces(there: ColumnType, here: ColumnType, varying: str, sizes: Mapp
 def _same_members(there: ColumnType, here: ColumnType) -> bool:
     """Whether each member of the leader's column has the same position on the follower. Some records contain the
     positions of members, and a text that is no member may be read as a position, or as a member in another case.
+
+    The follower shows characters that utf8mb3 lacks as question marks.
     """
     if there.members is None or here.members is None:
         return True
-    return here.members[: len(there.members)] == there.members
+    members = tuple("".join("?" if letter > _BMP else letter for letter in member) for member in there.members)
+    return here.members[: len(members)] == members
