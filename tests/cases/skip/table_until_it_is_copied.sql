@@ -3,14 +3,14 @@
 -- @profile consumer renames = {left_table = "left_here"}
 CREATE DATABASE left_table;
 USE left_table;
-CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9) NOT NULL, KEY (name));
-CREATE TABLE other (id INT PRIMARY KEY, name VARCHAR(9));
+CREATE TABLE t (id INT PRIMARY KEY, name CHAR(9) NOT NULL, KEY (name));
+CREATE TABLE other (id INT PRIMARY KEY, name CHAR(9));
 -- @apply
 -- @follower
 USE left_here;
-ALTER TABLE t MODIFY name VARCHAR(3) NOT NULL;
+ALTER TABLE t MODIFY name CHAR(3) NOT NULL;
 ALTER TABLE t ADD own INT;
-ALTER TABLE other MODIFY name VARCHAR(3);
+ALTER TABLE other MODIFY name CHAR(3);
 -- @leader
 INSERT INTO t VALUES (1, 'long');
 INSERT INTO t VALUES (2, 'b'), (3, 'longer');
@@ -31,7 +31,7 @@ DELETE FROM t WHERE id = 3;
 -- @logged record skipped sequence=4
 -- @logged ALTER TABLE t ADD own INT … Duplicate column name 'own'
 -- @follower
-ALTER TABLE other MODIFY name VARCHAR(9);
+ALTER TABLE other MODIFY name CHAR(9);
 -- @run cdc-consumer --skip left_table.t
 -- @conflict key=id=3 … the row is not there
 -- @logged record skipped sequence=7
@@ -44,7 +44,7 @@ SELECT * FROM t;
 -- @apply --skip left_table.t
 -- @stops cdc-consumer 3 column name is varchar(3)
 -- @follower
-ALTER TABLE t MODIFY name VARCHAR(9) NOT NULL;
+ALTER TABLE t MODIFY name CHAR(9) NOT NULL;
 -- @apply
 -- @logged table copied
 -- @equal
