@@ -19,13 +19,13 @@ INSERT INTO other VALUES (1, 'long');
 INSERT INTO t VALUES (4, 'longest', 4);
 DELETE FROM t WHERE id = 3;
 -- @apply
--- @stops cdc-consumer 3 column name is varchar(3) character set utf8mb4 NOT NULL here; on the leader it is varchar(9) character set utf8mb4
--- @stops cdc-consumer 3 hint: on the follower: ALTER TABLE `left_here`.`t` MODIFY `name` varchar(9) character set utf8mb4 NOT NULL
+-- @stops cdc-consumer 3 column name is char(3) character set utf8mb4 NOT NULL here; on the leader it is char(9) character set utf8mb4
+-- @stops cdc-consumer 3 hint: on the follower: ALTER TABLE `left_here`.`t` MODIFY `name` char(9) character set utf8mb4 NOT NULL
 -- @stops cdc-consumer 3 cdc-consumer PROFILE --skip left_table.t leaves … cdc-producer PROFILE --copy left_table.t asks for that
 -- @run cdc-consumer --skip left_table
 -- @stops cdc-consumer 2 'left_table' is neither a record's sequence nor a table
 -- @run cdc-consumer --skip left_table.t
--- @stops cdc-consumer 3 column name is varchar(3) … cdc-consumer PROFILE --skip left_table.t --skip left_table.other leaves
+-- @stops cdc-consumer 3 column name is char(3) … cdc-consumer PROFILE --skip left_table.t --skip left_table.other leaves
 -- @stops cdc-consumer 3 to do without this record for good: cdc-consumer PROFILE --skip left_table.t --skip 6
 -- @logged record skipped sequence=3
 -- @logged record skipped sequence=4
@@ -42,7 +42,7 @@ SELECT * FROM t;
 -- = nothing
 -- @run cdc-producer --copy left_table.t
 -- @apply --skip left_table.t
--- @stops cdc-consumer 3 column name is varchar(3)
+-- @stops cdc-consumer 3 column name is char(3)
 -- @follower
 ALTER TABLE t MODIFY name CHAR(9) NOT NULL;
 -- @apply
