@@ -100,7 +100,7 @@ class NewRecords:
         fragments = Fragments(lambda _: marks_of(self._properties, commits), on_disk=True)
         begun: dict[Partition, int] = {}
         # If retention deletes the next offset meanwhile, librdkafka would by default continue at the end.
-        consumer = connected(FETCH | self._properties | {"auto.offset.reset": "error"}, committed=True)
+        consumer = connected(FETCH | self._properties, committed=True)
         try:
             for message in between(consumer, starts, ends, str(self._properties["group.id"])):
                 partition, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
