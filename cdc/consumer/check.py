@@ -8,13 +8,17 @@ from contextlib import ExitStack
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
+from cdc.consumer.apply.leader_types import described
 from cdc.consumer.comparison import Comparison
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session, version_text
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.pipeline import attachment
+from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.leader_types import TYPES, parsed
+from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
 from cdc.kafka.rights import missing_rights
@@ -71,7 +75,7 @@ class _Check:
             checkpoint = preflight.read_checkpoint(self._session, resource=self._profile.mysql_resource_name)
         with items.noting():
             self._topics(checkpoint)
-        for step in (self._objects, self._audit):
+        for step in (self._objects, self._columns, self._audit):
             with items.noting(), preflight.answering(str(self._profile.database)):
                 step()
         if leader is not None:
@@ -132,6 +136,23 @@ class _Check:
         for found in self._replicated(_TABLES)[:1]:  # its error names all others
             with items.noting():
                 tables.check_engine(found)
+
+    def _columns(self) -> None:
+        """Lists the columns that could store other values than the leader's columns, whose types are known from
+        records.
+        """
+        session, resource = self._session, self._profile.mysql_resource_name
+        if not session.rows(TYPES.exists(session.schema)):
+            return
+        tables = SchemaCache(session, Triggers(session, drop=False, passes=self._passes), passes=self._passes)
+        columns = "database_name, table_name, columns_json"
+        for database, name, text in session.rows(TYPES.select(session.schema, resource, columns)):
+            table, there = Uri(resource, str(database), str(name)), parsed(text)
+            here = tables.definitions(table) if self._passes(table) else {}
+            if found := misfits(there, here):
+                what, hint = described(table, found, there=there, here=here)
+                where = str(self._profile.database)
+                self._items.problem(UserError(what, code="CDC-FOLLOWER-COLUMN", where=where, hint=hint))
 
     def _audit(self) -> None:
         """Notes what an audit of this follower needs."""

@@ -151,7 +151,7 @@ class SchemaCache:
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
-        columns = [Column(*row) for row in self._ask(_COLUMNS, table)]
+        columns = self._columns_of(table)
         expressions = {each.name: each.expression for each in columns if each.expression}
         stored = frozenset(each.name for each in columns if "STORED GENERATED" in each.extra)
         unique, indexed, functional = self._keys(table)
@@ -170,8 +170,15 @@ class SchemaCache:
             {each.name: kind for each in columns if (kind := each.rounded())},
             {each.name: (each.data_type.lower(), each.collation) for each in columns},
             cascading,
-            {each.name: each.definition() for each in columns if each.name not in expressions},
+            _definitions(columns),
         )
+
+    def _columns_of(self, table: Uri) -> list[Column]:
+        return [Column(*row) for row in self._ask(_COLUMNS, table)]
+
+    def definitions(self, table: Uri) -> dict[str, str]:
+        """Returns the types of a table's writable columns, by a query; empty for a table that does not exist."""
+        return _definitions(self._columns_of(table))
 
     def generated(self, table: Uri) -> frozenset[str]:
         """Returns the generated columns of a table. Raises the errors of ``shape``."""
@@ -245,6 +252,10 @@ class SchemaCache:
     def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
         where = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
         return self._session.rows(f"{what} WHERE {where} {more}")
+
+
+def _definitions(columns: Iterable[Column]) -> dict[str, str]:
+    return {each.name: each.definition() for each in columns if not each.expression}
 
 
 def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:

@@ -116,6 +116,9 @@ def test_types_are_known_after_a_restart(stage: Stage) -> None:
     stage.topic.send([stage.topic.add(path, ["id", "d"], row(1, "1.25"), key=["id"], types=["int", "decimal(5,2)"])])
     stage.apply()
     stage.execute("ALTER TABLE t MODIFY d DECIMAL(5,1)")
+    listed = run("cdc-consumer", stage.profile, "--check")
+    assert listed.returncode == 2
+    assert "column d is decimal(5,1) and on the leader decimal(5,2)" in listed.stdout
     stage.topic.send([stage.topic.add(path, ["id", "d"], row(2, "2.25"), key=["id"])])
     done = run("cdc-consumer", stage.profile, "--until-current")
     assert done.returncode == 3
