@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
-from cdc.consumer.apply.leader_types import described
+from cdc.consumer.apply.leader_types import column_error
 from cdc.consumer.comparison import Comparison
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session, version_text
@@ -18,7 +18,6 @@ from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.leader_types import TYPES, parsed
-from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
 from cdc.kafka.rights import missing_rights
@@ -150,9 +149,7 @@ class _Check:
             table, there = Uri(resource, str(database), str(name)), parsed(text)
             here = tables.definitions(table) if self._passes(table) else {}
             if found := misfits(there, here):
-                what, hint = described(table, found, there=there, here=here)
-                where = str(self._profile.database)
-                self._items.problem(UserError(what, code="CDC-FOLLOWER-COLUMN", where=where, hint=hint))
+                self._items.problem(column_error(table, found, there=there, here=here))
 
     def _audit(self) -> None:
         """Notes what an audit of this follower needs."""

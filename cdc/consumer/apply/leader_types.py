@@ -9,9 +9,10 @@ from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.state import leader_types
+from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
 
-__all__ = ["LeaderTypes", "described"]
+__all__ = ["LeaderTypes", "column_error"]
 
 _MOST_TABLES = 10_000
 
@@ -62,29 +63,29 @@ class LeaderTypes:
             columns = misfits(self._types[table], schema.definitions)
             self._checked[table] = schema, columns
         if columns:
-            what, hint = described(table, columns, there=self._types[table], here=schema.definitions)
-            raise Unapplicable(what, code="CDC-FOLLOWER-COLUMN", record=record, refused=Refused(0, what), hint=hint)
+            error = column_error(table, columns, there=self._types[table], here=schema.definitions)
+            refused = Refused(0, error.what)
+            raise Unapplicable(error.what, code=error.code, record=record, refused=refused, hint=error.hint)
 
     def _stored(self, table: Uri) -> Mapping[str, str]:
         rows = self._session.rows(leader_types.known(self._session.schema, table))
         return leader_types.parsed(rows[0][0]) if rows else {}
 
 
-def described(
+def column_error(
     table: Uri, columns: Collection[str], *, there: Mapping[str, str], here: Mapping[str, str]
-) -> tuple[str, str]:
-    """Returns the message about these columns of the follower's table, and the hint; ``there`` are the leader's types,
-    ``here`` the follower's.
+) -> PromiseError:
+    """Returns the error about these columns of the follower's table; ``there`` are the leader's types, ``here`` the
+    follower's.
     """
     found = ", ".join(f"{name} is {here[name]} and on the leader {there[name]}" for name in columns)
     changes = ", ".join(f"MODIFY {identifier(name)} {there[name]}" for name in columns)
-    what = (
+    return PromiseError(
         f"the follower's table {table.database}.{table.table} could store other values than the leader's without an "
-        f"error: column {found}"
+        f"error: column {found}",
+        code="CDC-FOLLOWER-COLUMN",
+        where=str(table),
+        hint=f"on the follower: ALTER TABLE {table_name(table)} {changes}, with NOT NULL, DEFAULT and COLLATE as on "
+        "the leader, and start again; then copy the table (cdc-producer PROFILE --copy) if it had rows, since they may "
+        "have other values already",
     )
-    hint = (
-        f"on the follower: ALTER TABLE {table_name(table)} {changes}, with NOT NULL, DEFAULT and COLLATE as on the "
-        "leader, and start again; then copy the table (cdc-producer PROFILE --copy) if it had rows, since they may "
-        "have other values already"
-    )
-    return what, hint
