@@ -99,8 +99,7 @@ class NewRecords:
         commits = self._names.commits
         fragments = Fragments(lambda _: marks_of(self._properties, commits), on_disk=True)
         begun: dict[Partition, int] = {}
-        # If retention deletes the next offset before it is read, librdkafka would by default continue at the end.
-        consumer = connected(FETCH | self._properties | {"auto.offset.reset": "error"}, committed=True)
+        consumer = connected(FETCH | self._properties, committed=True)
         try:
             for message in between(consumer, starts, ends, str(self._properties["group.id"])):
                 partition, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0

@@ -77,7 +77,7 @@ def read_record(properties: Mapping[str, Any], entry: Entry, *, commits: str, mo
         begin, end = (offsets(properties, [place])[place] for offsets in (begin_offsets, end_offsets))
         if begin <= entry.offset < end:
             fragments = Fragments(lambda _: marks_of(properties, commits))
-            consumer = connected(FETCH | dict(properties) | {"auto.offset.reset": "error"}, committed=True)
+            consumer = connected(FETCH | dict(properties), committed=True)
             try:
                 messages = between(consumer, {place: entry.offset}, {place: end}, str(properties["group.id"]))
                 first: Shown | None = None

@@ -8,13 +8,16 @@ from contextlib import ExitStack
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
+from cdc.consumer.apply.leader_types import column_error
 from cdc.consumer.comparison import Comparison
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session, version_text
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.pipeline import attachment
+from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.leader_types import TYPES, parsed
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
 from cdc.kafka.rights import missing_rights
@@ -71,7 +74,7 @@ class _Check:
             checkpoint = preflight.read_checkpoint(self._session, resource=self._profile.mysql_resource_name)
         with items.noting():
             self._topics(checkpoint)
-        for step in (self._objects, self._audit):
+        for step in (self._objects, self._columns, self._audit):
             with items.noting(), preflight.answering(str(self._profile.database)):
                 step()
         if leader is not None:
@@ -134,6 +137,21 @@ class _Check:
         for found in self._replicated(_TABLES)[:1]:  # the error for one table names all other tables
             with items.noting():
                 tables.check_engine(found)
+
+    def _columns(self) -> None:
+        """Lists the columns that could store other values than the leader's columns, whose types are known from
+        records.
+        """
+        session, resource = self._session, self._profile.mysql_resource_name
+        if not session.rows(TYPES.exists(session.schema)):
+            return
+        tables = SchemaCache(session, Triggers(session, drop=False, passes=self._passes), passes=self._passes)
+        columns = "database_name, table_name, columns_json"
+        for database, name, text in session.rows(TYPES.select(session.schema, resource, columns)):
+            table, there = Uri(resource, str(database), str(name)), parsed(text)
+            here = tables.definitions(table) if self._passes(table) else {}
+            if found := misfits(there, here):
+                self._items.problem(column_error(table, found, there=there, here=here))
 
     def _audit(self) -> None:
         """Lists the settings of the follower that an audit needs."""

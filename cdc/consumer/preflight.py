@@ -13,6 +13,7 @@ from cdc.consumer.state import checkpoint, ledger_table, rewinds
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint
 from cdc.consumer.state.conflicts import CONFLICTS
+from cdc.consumer.state.leader_types import TYPES
 from cdc.consumer.state.ledger_table import LEDGER
 from cdc.consumer.state.names import NAMES
 from cdc.consumer.topic_checks import First, check_topics
@@ -374,8 +375,8 @@ def _own_tables(schema: str) -> Iterator[None]:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets and "
-            "seeds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets, "
+            "seeds and types",
         ) from None
 
 
@@ -405,7 +406,8 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
         session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
-    wanted = [CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
+    wanted = [CHECKPOINT, LEDGER, CONFLICTS, TYPES]
+    wanted += [*([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
     for table in wanted:
         if table.name not in known:
             session.run([table.create(schema).encode()])

@@ -23,6 +23,7 @@ from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
+from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.parallel import ParallelExecutor
 from cdc.consumer.apply.placed_statements import PlacedStatements
 from cdc.consumer.apply.prefetch import Prefetch
@@ -348,9 +349,11 @@ def _applier(
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
     tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
+    types = LeaderTypes(session)
     row_by_row = RowByRow(
         session,
         tables,
+        types=types,
         on_conflict=settings.on_conflict,
         differences=differences,
         skips=ledger.skips,
@@ -365,6 +368,7 @@ def _applier(
         session,
         ledger,
         tables,
+        types=types,
         differences=differences,
         passes=lambda record: passes(record.uri) and not copied.has(record),
         checkpoint=checkpoint,

@@ -285,7 +285,7 @@ def between(
     """Reads the messages of each partition from its start up to its end, each partition in order. ``consumer`` is a
     consumer of ``connected``; ``group`` is its group, for errors.
 
-    Raises Disconnected if the brokers do not answer, UserError if they refuse a request.
+    Raises Disconnected if the brokers do not answer or no longer have the messages, UserError if they refuse a request.
     """
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
@@ -302,6 +302,14 @@ def between(
             # An error about the group contains no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
             raise denied(error, operation="READ", where=where, group=group)
+        if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+            # The caller asks for the offsets again, which begin later now, or end earlier.
+            raise Disconnected(
+                f"the messages to read next are gone from the topic: {error.str()}",
+                code="CDC-TOPIC-OFFSETS-GONE",
+                where=f"topic {partition[0] or min(waiting)[0]}",
+                hint="retention has deleted them, or a broker lost them, while they were read",
+            )
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise Disconnected(
                 f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=f"topic {partition[0]}"
@@ -334,6 +342,9 @@ def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
+        # Where retention or a new leader has removed an offset, librdkafka would go on at the end of the partition, as
+        # if there were no messages.
+        "auto.offset.reset": "error",
         "allow.auto.create.topics": False,
         "fetch.wait.max.ms": 10,  # the topic is read only to its end: no wait for more messages there
     }

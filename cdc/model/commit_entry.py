@@ -150,12 +150,15 @@ class Partial:
     ``rows`` is None in an entry of an older version, which counts only records. ``newest`` is the ``content_sum`` of
     the last committed row. A producer that resumes the transaction on another server compares this sum, because that
     server may have logged the transaction with other rows, for example with the rows that foreign keys have changed.
+    ``unordered`` is the sum of the checksums of those committed rows that another server may log in another order; it
+    is left out of the JSON if it is 0.
     """
 
     transaction: str
     records: int
     rows: int | None
     newest: int = 0
+    unordered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,8 @@ class Entry:
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
+        if self.partial and not self.partial.unordered:
+            del body["partial"]["unordered"]  # so that an older version can read the entry
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
         body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
         body["version"] = _FOLDED if self.folds_names else body["version"]

@@ -157,6 +157,10 @@ def _first_entry(leader: Leader, *, start: str, complete: Callable[[Position], b
         copies = not (_has_beginning(leader) and complete(position))
     if start == NOW or copies:
         position, executed = leader.position, leader.executed
+        if leader.gtid_on and not executed:
+            # The position may be after commits in flight. A dump after GTIDs contains them, but without GTIDs the dump
+            # begins at the position; nothing in this file has been executed.
+            position = Position(position.file, _FIRST_OFFSET)
     elif start in (AUTO, BEGINNING):
         _require_beginning(leader)
     elif start == OLDEST:

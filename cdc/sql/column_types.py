@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["ColumnType", "character_type", "members_type", "read_type", "types_json"]
+__all__ = ["ColumnType", "character_type", "members_type", "read_type", "shown_members", "types_json"]
 
 _TYPE = re.compile(r"(?P<name>[a-z]+)(?:\((?P<inside>(?:'(?:[^']|'')*'|[^'()])*)\))?(?P<words>[a-z0-9_ ]*)")
 _MEMBER = re.compile(r"'((?:[^']|'')*)'")
+_SHOWN = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +61,12 @@ def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
 def types_json(types: Iterable[str]) -> str:
     """Writes the JSON of a record's column types, which is inserted after the column names."""
     return f',"types":{json.dumps(list(types), ensure_ascii=False)}'
+
+
+def shown_members(column_type: str) -> tuple[str, ...]:
+    """Parses the members of an ENUM or SET in a column type that the server shows."""
+    texts = _SHOWN.findall(column_type)
+    return tuple(
+        re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
+        for text in texts
+    )

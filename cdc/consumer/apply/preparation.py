@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
+from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.planned_batch import PlannedBatch, ending
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.errors import Unapplicable
@@ -41,6 +42,7 @@ class Preparation:
         ledger: DdlLedger,
         tables: SchemaCache,
         *,
+        types: LeaderTypes,
         differences: RowDifferences | None,
         passes: Callable[[Record], bool],
         checkpoint: Checkpoint,
@@ -50,6 +52,7 @@ class Preparation:
         self._tables = tables
         self._counts = RowCounts(session)
         self._ranges = RangeRows(session, self._counts)
+        self._types = types
         self._differences = differences
         self._passes = passes
         self._reached = checkpoint  # the checkpoint of the last prepared batch
@@ -61,6 +64,7 @@ class Preparation:
     def restart(self, checkpoint: Checkpoint) -> None:
         """Continues after ``checkpoint``: the next batch must begin there."""
         self._reached = checkpoint
+        self._types.forget()
 
     def forget_tables(self) -> None:
         """Forgets the definitions of all tables, which may have changed. They are read from the follower again."""
@@ -91,7 +95,9 @@ class Preparation:
         records = self._passing(batch)
         if batch.chunk is not None and records:
             return True
-        return not self._tables.know(record.uri for record in records) or removes(records, schema=self._tables.shape)
+        uris = {record.uri for record in records}
+        known = self._tables.know(uris) and self._types.know(uris)
+        return not known or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
         """Executes the DDL statements of the batch, and plans its SQL. Raises PromiseError, Interrupted, Refused.
@@ -107,6 +113,7 @@ class Preparation:
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
+        self._notes += self._types.note(records)
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
         tail, self._reached = ending(batch, self._reached, self._notes)
@@ -151,6 +158,8 @@ class Preparation:
             planned.chunk = self._covering(records[0], shapes[records[0].uri], size)
             return planned.chunk.refused
         try:
+            for record in {record.uri: record for record in reversed(records)}.values():
+                self._types.require_fit(record, shapes[record.uri])
             for record in records:
                 if record.copying:
                     check_copying(record, shapes[record.uri])
@@ -161,6 +170,7 @@ class Preparation:
     def _covering(self, chunk: Record, shape: TableSchema, size: int) -> ChunkPlan:
         self._ledger.skips.see(chunk)
         try:
+            self._types.require_fit(chunk, shape)
             return self._ranges.plan(chunk, shape, size=size)
         except Unapplicable as error:
             return ChunkPlan(chunk, chunk.emptied(), refused=error)

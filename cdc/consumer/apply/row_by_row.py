@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import groupby
 
+from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.non_strict import NonStrictWriter, keeping
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.row_errors import ambiguous, refusal, shown_key, stopped
@@ -52,6 +53,7 @@ class RowByRow:
         session: Session,
         tables: SchemaCache,
         *,
+        types: LeaderTypes,
         on_conflict: str,
         differences: RowDifferences | None,
         skips: Skips,
@@ -59,6 +61,7 @@ class RowByRow:
     ) -> None:
         self._session = session
         self._tables = tables
+        self._types = types
         self._on_conflict = on_conflict
         self._differences = differences
         self._skips = skips
@@ -116,6 +119,7 @@ class RowByRow:
             # applied.
             self._session.run([b"SAVEPOINT record"])
         try:
+            self._types.require_fit(record, self._tables.shape(record.uri))
             for change in changes:
                 for part in apart(change, self._rounded(change)):
                     self._change(part)

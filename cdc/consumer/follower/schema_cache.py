@@ -13,6 +13,7 @@ from cdc.consumer.plan.inserts import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
+from cdc.sql.column_types import character_type, members_type, shown_members
 
 __all__ = ["Column", "SchemaCache", "changed_tables", "unpredictable"]
 
@@ -38,7 +39,7 @@ _PASSIVE = ("NO ACTION", "RESTRICT")  # a foreign key with these rules refuses c
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
-    "NUMERIC_SCALE, COLLATION_NAME FROM information_schema.COLUMNS"
+    "NUMERIC_SCALE, COLLATION_NAME, CHARACTER_SET_NAME FROM information_schema.COLUMNS"
 )
 
 
@@ -54,6 +55,13 @@ class Column(NamedTuple):
     digits: int | None
     decimals: int | None
     collation: str | None
+    charset: str | None
+
+    def definition(self) -> str:
+        """Returns the column's type, written as in records."""
+        if self.data_type.lower() in ("enum", "set"):
+            return members_type(self.data_type.lower(), shown_members(self.type), self.charset or "binary")
+        return character_type(self.type, self.charset) if self.charset else self.type
 
     def has_fractions(self) -> bool:
         """Whether the column stores fractions of seconds."""
@@ -145,7 +153,7 @@ class SchemaCache:
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
-        columns = [Column(*row) for row in self._ask(_COLUMNS, table)]
+        columns = self._columns_of(table)
         expressions = {each.name: each.expression for each in columns if each.expression}
         stored = frozenset(each.name for each in columns if "STORED GENERATED" in each.extra)
         unique, indexed, functional = self._keys(table)
@@ -164,7 +172,15 @@ class SchemaCache:
             {each.name: kind for each in columns if (kind := each.rounded())},
             {each.name: (each.data_type.lower(), each.collation) for each in columns},
             cascading,
+            _definitions(columns),
         )
+
+    def _columns_of(self, table: Uri) -> list[Column]:
+        return [Column(*row) for row in self._ask(_COLUMNS, table)]
+
+    def definitions(self, table: Uri) -> dict[str, str]:
+        """Returns the types of a table's writable columns, by a query; empty for a table that does not exist."""
+        return _definitions(self._columns_of(table))
 
     def generated(self, table: Uri) -> frozenset[str]:
         """Returns the generated columns of a table. Raises the errors of ``shape``."""
@@ -238,6 +254,10 @@ class SchemaCache:
     def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
         where = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
         return self._session.rows(f"{what} WHERE {where} {more}")
+
+
+def _definitions(columns: Iterable[Column]) -> dict[str, str]:
+    return {each.name: each.definition() for each in columns if not each.expression}
 
 
 def unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:

@@ -33,7 +33,8 @@ class TableSchema:
     columns that LOAD DATA can fill to the tags of the values that it can load (module inserts). ``rounded`` are the
     writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types`` maps each column to the name of its type,
     without length, and its collation (None for a column without a collation). ``cascading`` is true if a foreign key of
-    another table changes that table's rows when rows of this table change.
+    another table changes that table's rows when rows of this table change. ``definitions`` maps the writable columns to
+    their types, written as in records.
     """
 
     columns: frozenset[str] = frozenset()
@@ -49,6 +50,7 @@ class TableSchema:
     rounded: Mapping[str, Rounded] = field(default_factory=dict)
     types: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     cascading: bool = False
+    definitions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def computes(self) -> bool:

@@ -270,7 +270,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    # One statement returns both, so that the GTIDs are exactly the GTIDs up to the position.
+    # The position may be after commits in flight, whose GTIDs are not executed yet; each GTID executed is before it.
     file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     require_all_logged(only, ignored, name)
     return Leader(

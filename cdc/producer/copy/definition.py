@@ -30,7 +30,7 @@ from cdc.producer.equal_members import asking
 from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
 from cdc.producer.flavor.mariadb_definitions import refusal_of_column
 from cdc.producer.flavor.mariadb_leader import is_mariadb
-from cdc.sql.column_types import character_type, members_type, types_json
+from cdc.sql.column_types import character_type, members_type, shown_members, types_json
 
 __all__ = [
     "ALL_SHOWN",
@@ -42,7 +42,6 @@ __all__ = [
     "above",
     "exact_members",
     "identifier",
-    "member_texts",
     "read_definition",
     "reading_failed",
     "shown_exactly",
@@ -83,19 +82,6 @@ def exact_members(
     return found if as_shown == shown else None
 
 
-_QUOTED = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-
-
-def member_texts(column_type: str) -> tuple[str, ...]:
-    """Parses the members of an ENUM or SET in a column type that the server shows."""
-    texts = _QUOTED.findall(column_type)
-    return tuple(
-        re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
-        for text in texts
-    )
-
-
 def shown_type(kind: str, full: str, charset: str) -> str:
     """Returns the type name used in records of rows (``decode.table_map.column_type``) for a column with the
     COLUMN_TYPE ``full``.
@@ -103,7 +89,7 @@ def shown_type(kind: str, full: str, charset: str) -> str:
     ``kind`` is the column's DATA_TYPE in information_schema.
     """
     if kind in ("enum", "set"):
-        return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
+        return members_type(kind, None if text_decoder(charset) is None else shown_members(full), charset)
     if kind.endswith(("char", "text")):
         return character_type(full, charset)
     if kind.endswith(("point", "linestring", "polygon", "geometry", "geomcollection", "geometrycollection")):
@@ -429,7 +415,7 @@ def _columns(
             if not exact:
                 refusals.append(f"column {name} has a member with a question mark, or a character that is shown as one")
             full = exact or full
-            members = member_texts(full)
+            members = shown_members(full)
             members = members if _are_texts(cursor, kind, members, charset or "binary", collation or "binary") else ()
         yield CopiedColumn(
             name, kind, nullable == "YES", "unsigned" in words, "zerofill" in words,
@@ -446,7 +432,7 @@ def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str,
     if "?" not in full or charset not in LOSSY:
         return full
     database, table, name = map(identifier, column)
-    shown = member_texts(full)
+    shown = shown_members(full)
     members = exact_members(cursor, f"{database}.{table}", name, kind=kind, charset=charset, shown=shown)
     return "" if members is None else full if members == shown else f"{kind}({','.join(map(_quoted, members))})"
 

@@ -18,14 +18,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from cdc.config.profile import Kafka
 from cdc.errors import Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
-from cdc.kafka.partitions import end_offsets
+from cdc.kafka.partitions import begin_offsets, between, connected, end_offsets
 from cdc.kafka.topic_times import ANY_TIME, any_time_hint
 from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.progress_log import ProgressLog
@@ -206,22 +206,23 @@ class Requests:
                 self._offset = 0  # the topic was created again, but the state of an older version contains no topic id
             if end > self._offset:
                 self._read(end)
-        except (KafkaException, Disconnected):
+        except (KafkaException, Disconnected, UserError):
             return False
         return True
 
     def _read(self, end: int) -> None:
-        settings = {"group.id": "cdc-producer", "enable.auto.commit": False}
-        consumer = Consumer({**self._properties, **settings}, logger=LIBRDKAFKA)
+        place = (self._topic, 0)
+        # Retention may have deleted requests that were never read; the later ones are read nevertheless.
+        begin = max(self._offset, begin_offsets(self._properties, [place])[place])
+        consumer = connected({**self._properties, "group.id": "cdc-producer"}, committed=True)
         try:
-            consumer.assign([TopicPartition(self._topic, 0, self._offset)])
-            while self._offset < end and not self._stopped.is_set():
-                message = consumer.poll(_ANSWER_SECONDS)
-                if message is None or message.error() is not None:
+            for message in between(consumer, {place: begin}, {place: end}):
+                if self._stopped.is_set():
                     return
                 self._offset = (message.offset() or 0) + 1
                 if message.key() == self._resource.encode():
                     self._found.put(_request(message.value() or b"", self._offset, self._topic_id))
+            self._offset = max(self._offset, end)
         finally:
             consumer.close()
 

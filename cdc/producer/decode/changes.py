@@ -207,6 +207,11 @@ class TableShape:
     def name(self) -> str:
         return self.names[1]
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the table's records contain a key."""
+        return '"key":[' in self.columns_json  # a name can't contain this text, since its quotes are escaped
+
 
 @lru_cache(maxsize=4096)  # the largest number of columns of a table
 def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:

@@ -2,9 +2,13 @@
 
 The committed part is counted in rows; a statement counts as one row. Each server returns the rows in the same order,
 but may divide them into other events. Another version or other settings of ``cdc`` may divide them into other records.
+
+A replica changes and deletes the rows of a table without a key in the order in which it finds them in its table, and
+logs them in that order. So after a failover other rows of such a table may be the first ones: the sum of all their
+checksums shows whether the committed rows are the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from zlib import crc32
 
 from cdc.errors import PromiseError
@@ -12,7 +16,9 @@ from cdc.model.commit_entry import Partial
 from cdc.producer.decode.changes import Rows
 from cdc.producer.large_rows.large_text import LargeText
 
-__all__ = ["CommittedPart", "content_sum", "row_sum"]
+__all__ = ["SUMS", "CommittedPart", "content_sum", "row_sum", "unordered_sum"]
+
+SUMS = 1 << 64  # sums of checksums are below this number
 
 _SUMMED = 1000  # number of characters at each end of a text that its checksum covers
 _LONGEST = 4  # maximum number of bytes of a character in UTF-8
@@ -50,6 +56,15 @@ def row_sum(uri: str, row: bytes | LargeText) -> int:
     return crc32(f"{uri} {length} {head[:_SUMMED]}{tail[-_SUMMED:]}".encode())
 
 
+def unordered_sum(change: Rows, uri: str, rows: Iterable[bytes | LargeText]) -> int:
+    """Returns the sum of the checksums of ``rows``, which are rows of ``change``; 0 if each server logs them in the
+    same order.
+    """
+    if change.operation == "Add" or change.table.keyed:
+        return 0
+    return sum(row_sum(uri, row) for row in rows) % SUMS
+
+
 class CommittedPart:
     """Leaves out the committed rows of ``partial`` while its transaction is read again; ``left`` is the number of these
     rows that are still to be read."""
@@ -57,6 +72,7 @@ class CommittedPart:
     def __init__(self, partial: Partial) -> None:
         self.partial = partial
         self.left = partial.rows or 0
+        self._unordered = 0
 
     def rows(self, change: Rows, uri: str) -> Rows:
         """Returns ``change`` without its committed rows. Raises PromiseError if the last committed row differs from the
@@ -64,7 +80,10 @@ class CommittedPart:
         """
         committed = change.rows[: self.left]
         if committed:
-            self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]), uri)
+            unordered = unordered_sum(change, uri, committed) if self.partial.unordered else 0
+            self._unordered = (self._unordered + unordered) % SUMS
+            # The sum contains the last row, whichever row that is.
+            self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]) if not unordered else None, uri)
         return change._replace(rows=change.rows[len(committed) :])
 
     def statement(self, uri: str, text: str) -> bool:
@@ -75,12 +94,14 @@ class CommittedPart:
         self._leave_out(1, lambda: content_sum(uri, text), uri)
         return True
 
-    def _leave_out(self, number: int, newest: Callable[[], int], uri: str) -> None:
+    def _leave_out(self, number: int, newest: Callable[[], int | None], uri: str) -> None:
         self.left -= number
-        if not self.left and newest() != self.partial.newest:
+        if self.left:
+            return
+        if newest() not in (self.partial.newest, None) or self._unordered != self.partial.unordered:
             raise PromiseError(
-                f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and the last of "
-                f"them was another one than the leader has there now, a row of {uri}",
+                f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and not all of "
+                f"them are those that the leader has there now; the last one was a row of {uri}",
                 code="CDC-TOPIC-RECORDS-DIFFER",
                 hint=f"a server or version that logs or reads other rows: {_WAY_OUT}",
             )

@@ -71,7 +71,7 @@ class Part:
     record is the last in its transaction.
 
     ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of its last row (module
-    partial_transaction).
+    partial_transaction), and ``unordered`` the sum of the checksums of its rows if their order depends on the server.
     """
 
     topic: str
@@ -81,6 +81,7 @@ class Part:
     header: bytes
     rows: int
     newest: int
+    unordered: int = 0
 
 
 def is_large(changes: list[Rows], record_bytes: int) -> bool:

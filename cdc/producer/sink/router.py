@@ -30,7 +30,7 @@ from cdc.producer.decode.changes import (
     passed_over,
 )
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
-from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
+from cdc.producer.sink.partial_transaction import SUMS, CommittedPart, content_sum, row_sum, unordered_sum
 from cdc.producer.sink.record_parts import (
     COPYING,
     RECORD,
@@ -95,6 +95,7 @@ class Router:
         self._index = 0
         self._rows = 0
         self._newest = 0
+        self._unordered = 0
         self._held: Part | None = None
         self._heads: dict[tuple[str, str], tuple[str, str, bytes]] = {}
         self._told = ToldTypes()
@@ -116,7 +117,7 @@ class Router:
         """The written part of the open transaction; None if no record of it is written (``sent`` is 0)."""
         if self._begin is None or not self.sent:
             return None
-        return Partial(self._begin.transaction, self._index, self._rows, self._newest)
+        return Partial(self._begin.transaction, self._index, self._rows, self._newest, self._unordered)
 
     def route(self, change: Change) -> Iterator[Message]:
         """Yields the messages of ``change``; none if it has no message, or is not to be replicated. Raises PromiseError
@@ -149,10 +150,12 @@ class Router:
     def begin(self, begin: Begin) -> None:
         """Starts a transaction."""
         self._begin, self._index, self._rows, self._held, self._committed_part = begin, 0, 0, None, None
+        self._unordered = 0
         partial = self._unfinished
         if partial is not None and begin.transaction == partial.transaction:
             self._unfinished, self._committed_part = None, CommittedPart(partial)
             self._index, self._rows, self._newest = partial.records, partial.rows or 0, partial.newest
+            self._unordered = partial.unordered
 
     def _require_its_turn(self) -> None:
         """Raises PromiseError if another transaction is partially committed: the rest of that transaction must come
@@ -233,8 +236,9 @@ class Router:
             # The parts of the body are joined only when the record is sent, since a row may be large.
             body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, joined(rows))
             marked = (COPYING, *body) if copying else body
-            newest = row_sum(uri, rows[-1])
-            yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
+            newest, unordered = row_sum(uri, rows[-1]), unordered_sum(change, uri, rows)
+            part = Part(topic, uri, change.event.position, marked, header, len(rows), newest, unordered)
+            yield from self._hold(part)
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """Yields the message of a statement, or none if no object that it affects passes the filters. Raises the errors
@@ -331,7 +335,7 @@ class Router:
             begin.transaction, self._index, _BOOL[last], begin.commit_us,
         )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
-        value, rows, newest = encoded((head, *part.body, "}")), part.rows, part.newest
+        value, rows, newest, unordered = encoded((head, *part.body, "}")), part.rows, part.newest, part.unordered
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
         del part, value  # while a large record is sent, one copy of it is enough
         yield message
@@ -340,6 +344,7 @@ class Router:
         self._index += 1
         self._rows += rows
         self._newest = newest
+        self._unordered = (self._unordered + unordered) % SUMS
         self.next_sequence += 1
 
     def _statement_head(self, effects: Sequence[Effect]) -> tuple[str, str]:

@@ -3,10 +3,10 @@
 -- @differs narrower_column.t
 CREATE DATABASE narrower_column;
 USE narrower_column;
-CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(4), g TINYINT AS (id * 100) STORED);
+CREATE TABLE t (id INT PRIMARY KEY, a CHAR(4), g TINYINT AS (id * 100) STORED);
 -- @apply
 -- @follower
-ALTER TABLE narrower_column.t MODIFY a VARCHAR(3);
+ALTER TABLE narrower_column.t MODIFY a CHAR(3);
 -- @leader
 SET sql_mode = '';
 INSERT INTO t (id, a) VALUES (2, 'abc');

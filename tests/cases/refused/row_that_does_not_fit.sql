@@ -2,7 +2,7 @@
 CREATE DATABASE does_not_fit;
 USE does_not_fit;
 CREATE TABLE no_column (id INT PRIMARY KEY, u INT);
-CREATE TABLE too_long (id INT PRIMARY KEY, u INT, name VARCHAR(20));
+CREATE TABLE too_long (id INT PRIMARY KEY, u INT, name CHAR(20));
 -- @apply
 -- @follower
 USE does_not_fit;
@@ -25,5 +25,5 @@ INSERT INTO too_long VALUES (1, 1, 'long');
 -- @stops cdc-consumer 3 tried: INSERT INTO
 -- @stops cdc-consumer 3 sequence 4, leader position binlog.
 -- @follower
-ALTER TABLE too_long MODIFY name VARCHAR(20);
+ALTER TABLE too_long MODIFY name CHAR(20);
 -- @apply

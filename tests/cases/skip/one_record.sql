@@ -2,10 +2,10 @@
 -- @differs skip_one.t
 CREATE DATABASE skip_one;
 USE skip_one;
-CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9));
+CREATE TABLE t (id INT PRIMARY KEY, name CHAR(9));
 -- @apply
 -- @follower
-ALTER TABLE skip_one.t MODIFY name VARCHAR(3);
+ALTER TABLE skip_one.t MODIFY name CHAR(3);
 -- @leader
 INSERT INTO t VALUES (1, 'a');
 BEGIN;

@@ -2,10 +2,10 @@
 -- @differs skip_two.t
 CREATE DATABASE skip_two;
 USE skip_two;
-CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9));
+CREATE TABLE t (id INT PRIMARY KEY, name CHAR(9));
 -- @apply
 -- @follower
-ALTER TABLE skip_two.t MODIFY name VARCHAR(3);
+ALTER TABLE skip_two.t MODIFY name CHAR(3);
 -- @leader
 BEGIN;
 INSERT INTO t VALUES (1, 'long');

@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from cdc.config.topic_names import Topics
 from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.admin_clients import admin_client
-from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, led, unended
+from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, led, unended
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.model.record import Record
+from cdc.producer.copy.requests import waiting
+from cdc.producer.copy.state import Pending
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import Message
@@ -255,3 +257,23 @@ def test_an_admin_client_is_lent_again_unless_it_failed(kafka: Kafka) -> None:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
     with admin_client(properties) as other:
         assert other is not failing
+
+
+def test_what_is_gone_from_a_topic_is_reported_and_not_passed_over(kafka: Kafka) -> None:
+    """librdkafka would go on at the end, so that a producer that starts could miss its newest entry."""
+    place, properties = ("gone", 0), {"bootstrap.servers": kafka.bootstrap_servers}
+    topics_of(kafka, "gone").claim({"gone"}, ours=set())
+    producer = Producer(properties)
+    for number in range(20):
+        producer.produce("gone", json.dumps({"tables": [["d", f"t{number}"]]}), "r")
+    producer.flush()
+    with admin_client(properties) as admin:
+        admin.delete_records([TopicPartition(*place, 10)])[TopicPartition(*place)].result()
+    for begin, end in ((5, 20), (30, 40)):
+        consumer = connected(properties, committed=True)
+        with pytest.raises(Disconnected, match="the messages to read next are gone from the topic"):
+            list(between(consumer, {place: begin}, {place: end}))
+        consumer.close()
+    # Requests of copies that are still there are taken up, although earlier ones are gone.
+    found = waiting(properties, "gone", resource="r", pending=Pending(requests=5))
+    assert [request.tables for request in found] == [[("d", f"t{number}")] for number in range(10, 20)]

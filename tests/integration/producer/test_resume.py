@@ -44,6 +44,37 @@ def test_a_gtid_set_of_any_length(tmp_path: Path, mysql_server: MySqlFactory, ka
     assert len(records(now)) == 1
 
 
+def test_a_stream_that_begins_amid_a_commit_has_that_transaction(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    """A commit is in the binlog, and the position behind it, before its GTID is executed: it is none of those before
+    the stream, also if it is the leader's first one.
+    """
+    leader = mysql_server()
+    execute(
+        leader,
+        "CREATE DATABASE d",
+        "CREATE TABLE d.a (i INT)",
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
+        "SET GLOBAL rpl_semi_sync_source_timeout = 600000",
+        "RESET BINARY LOGS AND GTIDS",
+    )
+    for number, before in enumerate(("no transaction", "another one")):
+        execute(leader, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+        waiting = threading.Thread(target=execute, args=(leader, f"INSERT INTO d.a VALUES ({number})"))
+        ((_, end, *_, done),) = execute(leader, "SHOW BINARY LOG STATUS")
+        waiting.start()
+        until(lambda end=end: execute(leader, "SHOW BINARY LOG STATUS")[0][1] != end, what="the commit in the binlog")
+        assert executed(leader) == done
+        path = write_profile(tmp_path, leader, kafka, name=f"amid_a_commit_{number}", producer={"start": "now"})
+        run_well("cdc-producer", path, "--until-current")
+        execute(leader, "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+        waiting.join()
+        execute(leader, "INSERT INTO d.a VALUES (10)")
+        run_well("cdc-producer", path, "--until-current")
+        assert len(records(path)) == 2, f"the transaction after {before}"
+
+
 def test_a_leader_that_waits_for_a_replica_is_waited_for(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:

@@ -16,3 +16,12 @@ def test_who_asks_for_offsets() -> None:
     files = {str(file.relative_to(root)): file.read_text() for file in root.rglob("*.py")}
     found = {(name, asked[0]) for name, text in files.items() for asked in _ASKS.finditer(text)}
     assert found == {("kafka/partitions.py", ".list_offsets(")}
+
+
+def test_each_consumer_reports_an_offset_that_is_gone() -> None:
+    """By default librdkafka goes on at the end of the partition then."""
+    root = Path(cdc.__file__).parent
+    files = {str(file.relative_to(root)): file.read_text() for file in root.rglob("*.py")}
+    made = {name for name, text in files.items() if re.search(r"(?<!\w)Consumer\(", text)}
+    assert made == {name for name, text in files.items() if '"auto.offset.reset": "e' in text}
+    assert not [name for name, text in files.items() if '"auto.offset.reset": "latest"' in text]

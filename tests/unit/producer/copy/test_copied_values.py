@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.producer.copy.chunk_reader import ChunkRows
-from cdc.producer.copy.definition import CopiedColumn, TableDefinition, member_texts, table_text
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition, table_text
 from cdc.producer.copy.keys import key_literals
 from cdc.producer.copy.row_text import document_json
+from cdc.sql.column_types import shown_members
 
 COLUMNS = (
     CopiedColumn("id", "int", nullable=False),
@@ -144,7 +145,7 @@ def test_a_document_that_is_not_shown_exactly_is_refused(members: bytes | None, 
 
 
 def test_members_are_read_as_the_server_writes_them() -> None:
-    assert member_texts(r"enum('a\\b','q''x','n\nl','','\0z',')','a,b','\'')") == (
+    assert shown_members(r"enum('a\\b','q''x','n\nl','','\0z',')','a,b','\'')") == (
         "a\\b", "q'x", "n\nl", "", "\0z", ")", "a,b", "'",
     )  # fmt: skip
 

@@ -1,0 +1,91 @@
+"""Compares the types of the leader's columns with the follower's columns, once for each definition of a table."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from cdc.consumer.errors import Refused, Unapplicable
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.values import identifier, table_name
+from cdc.consumer.plan.column_fit import misfits
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.table_schema import TableSchema
+from cdc.consumer.state import leader_types
+from cdc.errors import PromiseError
+from cdc.model.record import Record, Uri
+
+__all__ = ["LeaderTypes", "column_error"]
+
+_MOST_TABLES = 10_000
+
+
+class LeaderTypes:
+    """The types of the leader's columns, from the newest records that contained them. They are stored on the follower,
+    since the records after a restart may not contain them.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._types: dict[Uri, Mapping[str, str]] = {}
+        self._checked: dict[Uri, tuple[TableSchema, Sequence[str]]] = {}
+
+    def forget(self) -> None:
+        """Forgets all types, because the transaction that stored the newest ones may have been rolled back."""
+        self._types.clear()
+        self._checked.clear()
+
+    def know(self, tables: Iterable[Uri]) -> bool:
+        """Whether ``require_fit`` needs no query for these tables."""
+        if len(self._types) > _MOST_TABLES:
+            self.forget()
+        return all(table in self._types for table in tables)
+
+    def note(self, records: Iterable[Record]) -> Iterator[Statement]:
+        """Remembers the types in the records. Yields the statements that store them in the records' transaction."""
+        for record in records:
+            if not record.types:
+                continue
+            types = dict(zip(record.columns, record.types, strict=False))
+            if self._types.get(record.uri) != types:
+                self._types[record.uri] = types
+                self._checked.pop(record.uri, None)
+                yield Statement(leader_types.remember(self._session.schema, record.uri, types).encode())
+
+    def require_fit(self, record: Record, schema: TableSchema) -> None:
+        """Compares the follower's definition with the leader's types, unless both were compared before.
+
+        Raises Unapplicable for a column that may store another value than the leader's without an error; Interrupted or
+        Refused.
+        """
+        table = record.uri
+        checked, columns = self._checked.get(table, (None, ()))
+        if checked is not schema:
+            if table not in self._types:
+                self._types[table] = self._stored(table)
+            columns = misfits(self._types[table], schema.definitions)
+            self._checked[table] = schema, columns
+        if columns:
+            error = column_error(table, columns, there=self._types[table], here=schema.definitions)
+            refused = Refused(0, error.what)
+            raise Unapplicable(error.what, code=error.code, record=record, refused=refused, hint=error.hint)
+
+    def _stored(self, table: Uri) -> Mapping[str, str]:
+        rows = self._session.rows(leader_types.known(self._session.schema, table))
+        return leader_types.parsed(rows[0][0]) if rows else {}
+
+
+def column_error(
+    table: Uri, columns: Collection[str], *, there: Mapping[str, str], here: Mapping[str, str]
+) -> PromiseError:
+    """Returns the error about these columns of the follower's table; ``there`` are the leader's types, ``here`` the
+    follower's.
+    """
+    found = ", ".join(f"{name} is {here[name]} and on the leader {there[name]}" for name in columns)
+    changes = ", ".join(f"MODIFY {identifier(name)} {there[name]}" for name in columns)
+    return PromiseError(
+        f"the follower's table {table.database}.{table.table} could store other values than the leader's without an "
+        f"error: column {found}",
+        code="CDC-FOLLOWER-COLUMN",
+        where=str(table),
+        hint=f"on the follower: ALTER TABLE {table_name(table)} {changes}, with NOT NULL, DEFAULT and COLLATE as on "
+        "the leader, and start again; then copy the table (cdc-producer PROFILE --copy) if it had rows, since they may "
+        "have other values already",
+    )
