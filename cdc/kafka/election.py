@@ -50,6 +50,7 @@ class Election:
             # With other strategies a program that joins may take the partition from the member that has it.
             "partition.assignment.strategy": "cooperative-sticky",
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",  # without meaning here, since no message is read
             "allow.auto.create.topics": False,
         }
         return cls(Consumer(usual | dict(properties) | own, logger=LIBRDKAFKA), topic, group)

@@ -6,7 +6,7 @@ from cdc.consumer.follower.schema_cache import Column, unpredictable
 
 
 def column(name: str, kind: str) -> Column:
-    return Column(name, "", "", kind.partition("(")[0], "YES", kind, None, None, None)
+    return Column(name, "", "", kind.partition("(")[0], "YES", kind, None, None, None, None)
 
 
 GIVEN = [
@@ -33,5 +33,5 @@ GIVEN = [
 )
 def test_what_may_depend_on_the_session(expression: str, is_doubtful: bool) -> None:
     expressions = {"g": expression, "of_g": "(`g` + 1)", "of_i": "(`i` + 1)"}
-    generated = [Column(name, text, "", "int", "YES", "int", None, None, None) for name, text in expressions.items()]
+    generated = [column(name, "int")._replace(expression=text) for name, text in expressions.items()]
     assert unpredictable([*GIVEN, *generated], expressions) == ({"g", "of_g"} if is_doubtful else set())
