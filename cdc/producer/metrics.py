@@ -102,7 +102,7 @@ class ProducerMetrics:
 
     def seconds_behind(self) -> float | None:
         """Returns an upper bound of the delay, in seconds, between the leader and the topics (see ``Behind``)."""
-        return self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
+        return None if self.standby else self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:
         """Yields the metrics for Prometheus, without the metrics whose value is unknown."""
@@ -118,7 +118,8 @@ class ProducerMetrics:
         yield self._delays.metric("cdc_producer_delay_seconds", what)
         yield _value("waiting", "1 while the producer waits for a server that is away.", bool(self._retry.trouble))
         yield _value("standby", "1 while another producer of the topic works (producer.standby).", self.standby)
-        if self._entry is not None and self._source is not None:
+        # What this producer knew when another one took over says nothing about the stream now.
+        if self._entry is not None and self._source is not None and not self.standby:
             position = self._entry.position
             yield _value("next_sequence", "The sequence that the next record gets.", self._entry.next_sequence)
             yield _value("binlog_file_number", "The leader's binlog file of the position.", file_number(position.file))
@@ -137,7 +138,7 @@ class ProducerMetrics:
         what = "Statements that followers can't repeat, after which their tables are copied again."
         yield _count("unrepeatable_statements", what, self._unrepeatable)
         yield _value("tables_to_copy", "Tables that are still to be copied.", self._tables_left)
-        if (copying := self._copying()) is None:
+        if (copying := self._copying()) is None or self.standby:
             return
         table = copying.table
         yield _of_table("copying_rows", "Rows copied of the table that is copied now.", table, copying.rows)
@@ -189,8 +190,10 @@ class ProducerMetrics:
 
     def totals(self) -> dict[str, object]:
         """Returns the fields of the log message that the program writes when it ends."""
+        if self.standby:
+            return {"standby": True}
         if self._entry is None:
-            return {"standby": True} if self.standby else {}
+            return {}
         return {
             "position": self._entry.position,
             "next_sequence": self._entry.next_sequence,

@@ -68,3 +68,18 @@ def test_rows_are_counted_across_connections() -> None:
     figures = _figures(metrics)
     assert (figures["copied_rows_total"], figures["copied_bytes_total"]) == (15, 150)
     assert figures["unrepeatable_statements_total"] == 3
+
+
+def test_a_standby_shows_nothing_of_the_stream_that_it_once_wrote() -> None:
+    metrics = _metrics(Copying("d.t", 1000, 5000, 100.0, 2_000_000.0))
+    entry = Entry(5, Position("b.1", 90), "", "")
+    metrics.committed(entry, size=9, seconds=0.1, through_us=1_000_000, transactions=1, filtered=0)
+    assert {"behind_seconds", "next_sequence", "copying_rowsd.t"} <= _figures(metrics).keys()
+    metrics.standby = True
+    assert (
+        not {"behind_seconds", "next_sequence", "leader_silence_seconds", "copying_rowsd.t"} & _figures(metrics).keys()
+    )
+    assert _figures(metrics)["standby"] == 1
+    assert (metrics.totals(), metrics.seconds_behind()) == ({"standby": True}, None)
+    (stream, _) = metrics.checks()
+    assert (stream.ok, stream.says) == (True, metrics.line(rate=0))
