@@ -118,7 +118,7 @@ class ProducerMetrics:
         yield self._delays.metric("cdc_producer_delay_seconds", what)
         yield _value("waiting", "1 while the producer waits for a server that is away.", bool(self._retry.trouble))
         yield _value("standby", "1 while another producer of the topic works (producer.standby).", self.standby)
-        # What this producer knew when another one took over says nothing about the stream now.
+        # The figures from before another producer took over no longer describe the stream.
         if self._entry is not None and self._source is not None and not self.standby:
             position = self._entry.position
             yield _value("next_sequence", "The sequence that the next record gets.", self._entry.next_sequence)
