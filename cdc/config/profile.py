@@ -108,6 +108,7 @@ class Database:
 
     ip_or_host: str = "127.0.0.1"
     port: int = field(default=3306, metadata={"range": (1, 65535)})
+    hosts: tuple[str, ...] = ()
     user: str = "fluvio"
     password: str = field(default="", repr=False)
     password_env: str = ""
@@ -115,8 +116,18 @@ class Database:
     password_command: tuple[str, ...] = ()
     tls: Tls | None = None
 
+    def __post_init__(self) -> None:
+        """Raises UserError for an invalid address in ``hosts``."""
+        for text in self.hosts:
+            ServerAddress.parse(text, key="database.hosts")
+
     def __str__(self) -> str:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
+
+    def addresses(self) -> "list[Database]":
+        """Returns this server and those in ``hosts``, each with the same account."""
+        others = [ServerAddress.parse(text, key="database.hosts") for text in self.hosts]
+        return [replace(self, hosts=()), *(replace(self, hosts=(), ip_or_host=o.host, port=o.port) for o in others)]
 
     def settings(self) -> dict[str, Any]:
         """Returns the arguments of ``cdc.service.mysql_connection.connected``, which reads the password at each

@@ -13,6 +13,7 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
 from cdc.producer.commands.copies import ask_for_copies, copy_status, stop_copies
 from cdc.producer.commands.dry_run import check, dry_run
+from cdc.producer.leader_address import at_leader
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
@@ -118,8 +119,8 @@ def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     if arguments.check or arguments.dry_run:
         if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
             parser.error("--check and --dry-run go with --copy or --accept-filters only")
-        look = check if arguments.check else dry_run
-        return lambda profile, *, log: look(profile, globs=arguments.copy, accept_filters=arguments.accept_filters)
+        look = functools.partial(check if arguments.check else dry_run, globs=arguments.copy)
+        return lambda profile, *, log: look(at_leader(profile), accept_filters=arguments.accept_filters)
     given = (arguments.copy, arguments.copy_stop, arguments.copy_status)
     otherwise = arguments.accept_filters or arguments.skip or (arguments.until_current and not arguments.copy)
     if any(given) and (sum(map(bool, given)) > 1 or otherwise):

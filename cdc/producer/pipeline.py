@@ -48,6 +48,7 @@ from cdc.producer.filter_changes import Asked
 from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
 from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_events import Translator
+from cdc.producer.leader_address import at_leader
 from cdc.producer.mask_checks import check_masks
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
@@ -337,6 +338,7 @@ def run(
                     # Another producer may have written since this one did, and is no rival now.
                     retry.succeeded = False
                     continue
+                producer = replace(producer, profile=at_leader(profile))
                 leader = producer.leader()
                 if options.until_current:
                     target = target or leader.position

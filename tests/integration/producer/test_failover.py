@@ -10,7 +10,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.harness.programs import change_profile, end_offset, records, refused, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -223,3 +223,30 @@ def test_a_leader_put_back_to_an_older_state(mysql_server: MySqlFactory, profile
     line = refused("cdc-producer", path, "--until-current")
     assert "the leader lost binlogs: " in line
     assert keys(path) == list(range(5))
+
+
+def test_the_server_that_takes_writes_is_the_leader(pair: tuple[MySql, MySql], profile: Profile) -> None:
+    first, second = pair
+    execute(second, "SET PERSIST super_read_only = ON")
+    path = profile(first, hosts=[f"127.0.0.1:{second.port}"])
+    log = path.with_suffix(".log")
+    with log.open("w") as errors, running("cdc-producer", path, stderr=errors) as process:
+        insert(first, *range(10))
+        until(lambda: keys(path) == list(range(10)), what="what the first leader wrote")
+        catch_up(second, source=first)
+        first.kill()
+        until(lambda: "it has read_only" in log.read_text(), what="a wait for a leader")
+        promote(second)
+        execute(second, "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
+        insert(second, *range(10, 20))
+        until(lambda: keys(path) == list(range(20)), what="what the second leader wrote")
+        assert process.poll() is None
+    # The former leader comes back as if nothing had happened.
+    first.start()
+    change_profile(path, producer={"retry_seconds": 0})
+    line = refused("cdc-producer", path, "--until-current", status=4)
+    assert f"several servers take writes: {USER}@127.0.0.1:{first.port}, {USER}@127.0.0.1:{second.port}" in line
+    execute(first, "SET PERSIST super_read_only = ON")
+    insert(second, 20)
+    run_well("cdc-producer", path, "--until-current")
+    assert keys(path) == list(range(21))
