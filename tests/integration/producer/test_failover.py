@@ -230,6 +230,7 @@ def test_the_server_that_takes_writes_is_the_leader(pair: tuple[MySql, MySql], p
     execute(second, "SET PERSIST super_read_only = ON")
     path = profile(first, hosts=[f"127.0.0.1:{second.port}"])
     log = path.with_suffix(".log")
+    run_well("cdc-producer", path, "--until-current")
     with log.open("w") as errors, running("cdc-producer", path, stderr=errors) as process:
         insert(first, *range(10))
         until(lambda: keys(path) == list(range(10)), what="what the first leader wrote")
