@@ -10,10 +10,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from cdc.errors import CdcError
-from cdc.kafka.errors import read_error
+from cdc.errors import CdcError, Disconnected
+from cdc.kafka.errors import NO_TOPIC, read_error
 from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["Election"]
@@ -63,7 +63,7 @@ class Election:
     def wait(self, stop: threading.Event) -> bool:
         """Waits until this program is elected; false if ``stop`` is set before.
 
-        Raises UserError or PromiseError if the group or the topic can't be read.
+        Raises UserError or PromiseError if the group or the topic can't be read, Disconnected if the client failed.
         """
         while not stop.is_set():
             if self._error is not None:
@@ -79,11 +79,21 @@ class Election:
         self._consumer.close()
 
     def _run(self) -> None:
+        where = f"topic {self._topic}"
         while not self._closed.is_set():
-            message = self._consumer.poll(_POLL_SECONDS)
+            try:
+                message = self._consumer.poll(_POLL_SECONDS)
+            except KafkaException as failure:
+                text = failure.args[0].str()
+                self._error = Disconnected(
+                    f"Kafka's client must start again: {text}", code="CDC-KAFKA-GONE", where=where
+                )
+                self._elected.clear()
+                return
             error = message.error() if message is not None else None
-            if error is not None:
-                self._error = read_error(error, f"topic {self._topic}", group=self._group)
+            # A broker may not know a new topic yet.
+            if error is not None and error.code() not in NO_TOPIC:
+                self._error = read_error(error, where, group=self._group)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Takes the partition, but reads no message from it."""

@@ -7,6 +7,7 @@ from threading import Event
 from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
+from cdc.errors import CdcError
 from cdc.kafka.election import Election
 from cdc.kafka.errors import open_error
 from cdc.producer.metrics import ProducerMetrics
@@ -56,6 +57,10 @@ class Standby:
         try:
             if election.wait(stop):
                 self._log("this producer works now")
+        except CdcError:
+            self.close()
+            self._election = None  # the next attempt joins with a new client
+            raise
         finally:
             self._metrics.standby = False
         return True
