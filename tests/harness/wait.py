@@ -13,10 +13,10 @@ _LONGEST_SLEEP = 2.0
 _LONGEST_PAUSE = 0.5
 
 
-def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str) -> None:
-    """Checks the condition until it is true; fails with ``what`` after ``seconds``. A check that runs a program, which
-    costs more than what it waits for, is made less often, and so is any after a long wait: it comes at most a twentieth
-    of the wait too late.
+def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str | Callable[[], str]) -> None:
+    """Checks the condition until it is true; fails with ``what`` after ``seconds``: a function says what was seen.
+    A check that runs a program, which costs more than what it waits for, is made less often, and so is any after a long
+    wait: it comes at most a twentieth of the wait too late.
     """
     start = time.monotonic()
     while True:
@@ -24,7 +24,7 @@ def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, wh
         if condition():
             return
         end = time.monotonic()
-        assert end < start + seconds, f"not within {seconds:.0f} s: {what}"
+        assert end < start + seconds, f"not within {seconds:.0f} s: {what if isinstance(what, str) else what()}"
         pause = min((end - start) / 20, _LONGEST_PAUSE)
         if runs_so_far() > runs:
             pause = max(pause, min(_SLEEPS_PER_RUN * (end - begin), _LONGEST_SLEEP))
