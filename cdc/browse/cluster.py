@@ -150,7 +150,7 @@ def topic_settings(properties: Mapping[str, Any], topic: str) -> dict[str, str]:
 
 def _metadata(properties: Mapping[str, Any]) -> Any:
     with admin_client(properties) as admin:
-        # This call requests the metadata of all topics, since a request for one topic may create this topic.
+        # Without a topic, this call requests the metadata of all topics; nothing else here asks for that.
         return admin.list_topics(timeout=_ANSWER_SECONDS)
 
 

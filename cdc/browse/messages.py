@@ -17,8 +17,8 @@ from confluent_kafka import (
 )
 
 from cdc.errors import UserError
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import question_error
+from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, time_offsets
 from cdc.model.partition import Partition
 from cdc.model.values import UNSEEN, visible
@@ -35,7 +35,6 @@ __all__ = [
     "window",
 ]
 
-_ANSWER_SECONDS = 10.0
 _HEX_WIDTH = 16
 _MOST_INDENTED = 20  # maximum ratio of the indented length to the length; records have about 4
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
@@ -166,9 +165,7 @@ def _require(properties: Mapping[str, Any], topic: str, partition: int) -> None:
     """Raises UserError if the brokers do not show this partition. librdkafka would repeat a request for the
     offsets of an unknown partition without end.
     """
-    with admin_client(properties) as admin:
-        # The metadata of all topics are requested, since a request for one topic may create this topic.
-        known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+    known = known_topics(properties, [topic])
     if topic not in known:
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
     if partition not in known[topic].partitions:

@@ -8,23 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from confluent_kafka import TopicCollection
-
 from cdc.browse.messages import FETCH
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE, Topics
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.fragments import Fragments
+from cdc.kafka.known_topics import required_topics
 from cdc.kafka.partitions import begin_offsets, between, connected, end_offsets
 from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record, is_event
 
 __all__ = ["Extent", "Found", "NewRecords", "marks_of"]
-
-_ANSWER_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +78,7 @@ class NewRecords:
         return {each: Extent(ids[each[0]], begins[each], ends[each]) for each in partitions}
 
     def _topic_ids(self, names: set[str]) -> dict[str, str]:
-        if not names:
-            return {}
-        with admin_client(self._properties) as admin:
-            asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=_ANSWER_SECONDS)
-            return {name: str(answer.result().topic_id) for name, answer in asked.items()}
+        return {name: topic.topic_id for name, topic in required_topics(self._properties, names).items()}
 
     def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Found]:
         """Yields the messages from the offsets ``starts`` up to the offsets ``ends``, in order within each partition.

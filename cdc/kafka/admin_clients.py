@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["admin_client"]
+__all__ = ["admin_client", "require_answer"]
 
 _ANSWER_SECONDS = 10.0
 # At its start and after a reconnection, a program sends a dozen requests within a second, and should use one client for
@@ -34,7 +34,14 @@ def admin_client(properties: Mapping[str, Any]) -> Iterator[AdminClient]:
         client, since = AdminClient(_RECONNECT | dict(properties), logger=LIBRDKAFKA), time.monotonic()
         # If the first request of a new client is list_offsets, one client in fifteen waits 3 s for the answer
         # (librdkafka 2). So a different request is sent first.
-        client.list_topics(timeout=_ANSWER_SECONDS)
+        require_answer(client, _ANSWER_SECONDS)
     yield client
     with _lock:
         _clients[key] = client, since
+
+
+def require_answer(client: AdminClient, seconds: float) -> None:
+    """Raises KafkaException unless a broker answers within ``seconds``. Describing the cluster needs no ACL, and costs
+    the same however many topics there are.
+    """
+    client.describe_cluster(request_timeout=seconds).result()

@@ -8,8 +8,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from cdc.errors import CdcError
+from cdc.kafka.admin_clients import require_answer
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import BrokerLog
+from cdc.kafka.known_topics import topics_shown
 from cdc.model.commit_entry import Commits
 from cdc.service.http_endpoint import Check
 
@@ -31,7 +33,8 @@ class Brokers:
     def check(self, topics: Collection[str]) -> Check:
         """Checks whether a broker answers, and whether each partition of ``topics`` has a leader."""
         try:
-            known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
+            require_answer(self._client(), _ANSWER_SECONDS)
+            known = topics_shown(self._client(), topics, seconds=_ANSWER_SECONDS)
         except KafkaException as error:
             self._client().poll(0)  # runs the callbacks in which librdkafka logs why a broker does not answer
             why = self._log.reason.text if self._log.reason else error.args[0].str()
@@ -40,9 +43,9 @@ class Brokers:
         for name in sorted(topics):
             if name not in known:
                 return Check("kafka", False, f"there is no topic {name}")
-            errors = [partition.error for partition in known[name].partitions.values() if partition.error is not None]
-            if errors:
-                return Check("kafka", False, f"topic {name}: {errors[0].str()}")
+            without = [number for number, partition in known[name].partitions.items() if partition.leader is None]
+            if without:
+                return Check("kafka", False, f"topic {name}: partition {without[0]} has no leader")
         return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
 
     def commits(self, topic: str) -> Commits | None:

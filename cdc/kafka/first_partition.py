@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from cdc.errors import UserError
-from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.service.logs import event
 
@@ -19,18 +19,14 @@ __all__ = ["FIRST", "require_first_only", "require_others_empty"]
 
 FIRST = 0
 _LOG = logging.getLogger("cdc.kafka")
-_ANSWER_SECONDS = 10.0
 
 
 def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
     """Calls ``require_others_empty`` for the topics in ``topics`` that exist; ``properties`` are librdkafka's. Raises
     KafkaException.
     """
-    with admin_client(properties) as admin:
-        # This call requests the metadata of all topics. A request for a single topic would create the topic on brokers
-        # with auto.create.topics.enable.
-        known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
-    places = [(name, number) for name in topics if name in known for number in known[name].partitions if number]
+    known = known_topics(properties, topics)
+    places = [(name, number) for name, topic in known.items() for number in topic.partitions if number]
     if places:
         # Uncommitted messages also count, because they may be committed before the next check.
         begins, ends = begin_offsets(properties, places), end_offsets(properties, places, committed=False)

@@ -10,6 +10,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from cdc.errors import Disconnected
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, denied
+from cdc.kafka.known_topics import topics_shown
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
@@ -268,10 +269,7 @@ def _answers(
                 offset = int(answer.result().offset)
             except KafkaException as error:
                 code = error.args[0].code()
-                if (
-                    code == KafkaError._NOENT
-                    and partition.topic not in admin.list_topics(timeout=_ANSWER_SECONDS).topics
-                ):
+                if code == KafkaError._NOENT and not topics_shown(admin, [partition.topic]):
                     raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)) from None
                 if code not in _NO_LEADER_YET:
                     raise

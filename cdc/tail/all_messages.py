@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from cdc.browse.messages import Shown, as_text
 from cdc.config.topic_names import Topics
 from cdc.kafka import epochs, fragments
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, time_offsets
 from cdc.model.commit_entry import Commits
 from cdc.model.partition import Partition
@@ -21,8 +21,6 @@ from cdc.model.record import is_event
 from cdc.model.values import visible
 
 __all__ = ["AllMessages", "message_json", "message_line"]
-
-_ANSWER_SECONDS = 10.0
 
 
 class AllMessages:
@@ -95,15 +93,13 @@ class AllMessages:
 
 def _partitions(properties: Mapping[str, Any], names: Topics, more: set[str]) -> list[Partition]:
     """Lists all partitions of the leader's topics and of the topics ``more``, if the topics exist."""
-    with admin_client(properties) as admin:
-        # This call requests the metadata of all topics, since a request for one topic may create this topic.
-        known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+    known = known_topics(properties, {names.main, names.commits, names.copies} | more)
     if names.main not in known:
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
     newest = newest_commits(properties, names.commits) if names.commits in known else None
     of_records = {topic for topic, _ in newest.partitions} if newest else set()
-    topics = {names.main, names.commits, names.copies} | more | of_records
-    return [(topic, number) for topic in sorted(topics & known.keys()) for number in sorted(known[topic].partitions)]
+    known |= known_topics(properties, of_records - known.keys())
+    return [(topic, number) for topic in sorted(known) for number in sorted(known[topic].partitions)]
 
 
 def _newest(

@@ -3,6 +3,7 @@
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from cdc.kafka.known_topics import topics_shown
 from tests.harness.wait import LIMIT_SECONDS, until
 
 __all__ = ["until_readable"]
@@ -10,7 +11,7 @@ __all__ = ["until_readable"]
 
 def until_readable(admin: AdminClient, *topics: str) -> None:
     """Waits until every transaction in the topics' partitions has its end marker; none may be left open."""
-    known = admin.list_topics(timeout=LIMIT_SECONDS).topics
+    known = topics_shown(admin, topics, seconds=LIMIT_SECONDS)
     wanted = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
 
     def ends(level: IsolationLevel) -> list[int]:

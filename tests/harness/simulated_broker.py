@@ -191,7 +191,7 @@ class Client:
     def poll(self, _: float = 0) -> int:
         return 0
 
-    def list_topics(self, timeout: float = 0) -> None:
+    def list_topics(self, topic: str, timeout: float = 0) -> None:
         pass
 
     def init_transactions(self, _: float = 0) -> None:

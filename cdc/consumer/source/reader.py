@@ -22,6 +22,7 @@ from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, s
 from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragment, Fragments, first_whole_sequence
+from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest, windows
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition
@@ -150,6 +151,7 @@ class KafkaReader:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
+            "allow.auto.create.topics": False,
             "enable.partition.eof": True,
             "error_cb": self._on_error,
         }
@@ -204,7 +206,7 @@ class KafkaReader:
     def _described(self, names: Collection[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
         # This request comes first, because it fails immediately if no broker answers.
-        self._consumer.list_topics(timeout=_ASK_SECONDS)
+        self._consumer.list_topics(self._commits, timeout=_ASK_SECONDS)
         # The time limit is part of the request. With a time limit, ``result()`` would raise an exception that is not
         # Kafka's.
         with admin_client(self._connection) as admin:
@@ -357,7 +359,7 @@ class KafkaReader:
         try:
             # If the topic is idle, no messages arrive, so a request is sent to find out whether the brokers answer
             # again.
-            self._consumer.list_topics(timeout=_LOOK_SECONDS)
+            self._consumer.list_topics(self._commits, timeout=_LOOK_SECONDS)
         except KafkaException as error:
             if time.monotonic() - self._down_since < self._retry_seconds:
                 return
@@ -374,7 +376,8 @@ class KafkaReader:
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
         try:
-            known = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+            self._consumer.list_topics(self._commits, timeout=_LOOK_SECONDS)  # fails at once if no broker answers
+            known = known_topics(self._connection, set(names))
         except KafkaException:
             # The caller tries again; ``check_brokers`` decides when the brokers have been unreachable for too long.
             return

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 from cdc.config.profile import Profile
 from cdc.errors import CdcError, UserError
 from cdc.kafka.errors import open_error
+from cdc.kafka.known_topics import known_topics
 from cdc.kafka.rights import missing_rights
 from cdc.model.commit_entry import Entry
 from cdc.model.values import visible
@@ -26,7 +27,6 @@ from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
 from cdc.producer.resume import require_same_names, why_copied
-from cdc.producer.sink.topic_admin import known_topics
 from cdc.producer.standby import group_of
 from cdc.service.check_list import CheckList
 from cdc.service.logs import print_error
@@ -194,7 +194,7 @@ class _Look:
         with self._noting():
             try:
                 pipeline.topic_admin(self._profile).require_allowed()
-                known = known_topics(kafka.properties())
+                known = known_topics(kafka.properties(), kafka.topics().first)
             except KafkaException as error:
                 raise open_error(error, kafka.topic, kafka.properties(), answered=False) from None
             there = {name: _WRITES for name in kafka.topics().first if name in known}

@@ -18,13 +18,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from cdc.config.profile import Kafka
 from cdc.errors import Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
+from cdc.kafka.known_topics import known_topics, topics_shown
 from cdc.kafka.partitions import begin_offsets, between, connected, end_offsets
 from cdc.kafka.topic_times import ANY_TIME, any_time_hint
 from cdc.producer.copy.keys import Keys
@@ -121,9 +122,8 @@ def _send(producer: Producer, topic: str, resource: str, texts: Sequence[str]) -
 
 def _create(admin: Any, topic: str, replicas: int) -> None:
     """Creates the topic if it is missing. Raises KafkaException, and UserError for a missing ACL."""
-    # Lists all topics, because a metadata request for a single topic creates it on brokers with
-    # auto.create.topics.enable. A user without the right to create topics may use a topic that others created.
-    if topic in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
+    # A user without the right to create topics may use a topic that others created.
+    if topics_shown(admin, [topic]):
         return
     # Brokers before Kafka 3.6 do not know the settings ANY_TIME, and other brokers may forbid them.
     for config in ({"retention.ms": "-1"} | ANY_TIME, {"retention.ms": "-1"}):
@@ -192,15 +192,12 @@ class Requests:
     def look(self) -> bool:
         """Reads new requests. Returns False if the topic does not exist or Kafka does not answer."""
         try:
-            with admin_client(self._properties) as admin:
-                # Lists all topics, because a metadata request for a single topic creates it on brokers with
-                # auto.create.topics.enable.
-                if self._offset == 0 and self._topic not in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
-                    return False
-                topic_id = _id(admin, self._topic)
-            if self._topic_id not in ("", topic_id):
+            topic = known_topics(self._properties, [self._topic]).get(self._topic)
+            if topic is None:
+                return False
+            if self._topic_id not in ("", topic.topic_id):
                 self._offset = 0  # the topic was created again
-            self._topic_id = topic_id
+            self._topic_id = topic.topic_id
             end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
             if end < self._offset:
                 self._offset = 0  # the topic was created again, but the state of an older version contains no topic id
@@ -225,14 +222,6 @@ class Requests:
             self._offset = max(self._offset, end)
         finally:
             consumer.close()
-
-
-def _id(admin: Any, topic: str) -> str:
-    """Returns the topic's id; a topic that is created later with the same name has another id. Raises
-    KafkaException.
-    """
-    answers = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_SECONDS)
-    return str(answers[topic].result().topic_id)
 
 
 def _request(text: bytes, offset: int, topic_id: str) -> Request:

@@ -173,10 +173,10 @@ class KafkaTransactions:
         # are sent before they are full; this takes a tenth of the producer's CPU time.
         settings = {"linger.ms": _LINGER_MS}
         # If the profile set another id, a second producer of the same topic and leader would not be fenced.
-        required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}
+        required = {"transactional.id": f"cdc-producer:{topic}:{resource}", "allow.auto.create.topics": False}
         producer, reports = client(properties, batch_size, settings=settings, required=required)
         # Until librdkafka is connected, it looks for the transaction coordinator only every 500 ms.
-        producer.list_topics(timeout=_ANSWER_SECONDS)
+        producer.list_topics(topic, timeout=_ANSWER_SECONDS)
         producer.init_transactions(_ANSWER_SECONDS)
         timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
         limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _USABLE_PART_OF_TIMEOUT

@@ -13,7 +13,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
     ResourceType,
-    TopicMetadata,
 )
 from confluent_kafka.cimpl import NewTopic
 
@@ -24,6 +23,7 @@ from cdc.kafka import commit_log
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
 from cdc.kafka.first_partition import require_first_only
+from cdc.kafka.known_topics import KnownTopic, known_topics
 from cdc.kafka.partitions import end_offsets, led, newest, unended
 from cdc.kafka.topic_times import ANY_TIME, TopicTimes
 from cdc.model.commit_entry import Entry
@@ -34,7 +34,6 @@ __all__ = [
     "TopicAdmin",
     "TopicMaker",
     "described",
-    "known_topics",
     "note_risks",
     "require_counted",
     "require_kept",
@@ -151,11 +150,11 @@ class TopicAdmin:
 
         Raises UserError for a topic with messages in several partitions, which keep no total order, and KafkaException.
         """
-        known = known_topics(self.properties)
+        known = known_topics(self.properties, self.names.first)
         self._require_first(known)
         self._create(dict.fromkeys(set(self.names.first) - known.keys(), 1))
 
-    def _require_first(self, known: Mapping[str, TopicMetadata]) -> None:
+    def _require_first(self, known: Mapping[str, KnownTopic]) -> None:
         needed = set(self.names.first)
         require_first_only(self.properties, needed)
         self._require_kept(needed, known)
@@ -164,7 +163,7 @@ class TopicAdmin:
         """Has the brokers check whether ``require`` could create what is missing; nothing is created. Raises the errors
         of ``require``.
         """
-        known = known_topics(self.properties)
+        known = known_topics(self.properties, self.names.first)
         self._maker.validate(dict.fromkeys(set(self.names.first) - known.keys(), 1))
 
     def look(self, resource: str) -> Entry | None:
@@ -173,7 +172,7 @@ class TopicAdmin:
 
         Raises the errors of both methods.
         """
-        known = known_topics(self.properties)
+        known = known_topics(self.properties, {*self.names.first, self.names.topic})
         self._require_first(known)
         entry = self.newest_entry(resource) if self.names.commits in known else None
         if entry is not None or self.names.topic in known:
@@ -188,7 +187,7 @@ class TopicAdmin:
         has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
         """
         try:
-            known = known_topics(self.properties)
+            known = known_topics(self.properties, names)
             new = {name: self._partitions if name != self.names.events else 1 for name in names - known.keys()}
             there = {name: self._used(known[name], name) for name in names & known.keys()}
             self._require_kept(set(there), known)
@@ -198,7 +197,7 @@ class TopicAdmin:
             raise write_error(error, min(names)) from None
         return there | new
 
-    def _used(self, topic: TopicMetadata, name: str) -> int:
+    def _used(self, topic: KnownTopic, name: str) -> int:
         """Returns the number of partitions to which records are written: in topics with a total order, only the first
         partition.
         """
@@ -206,7 +205,7 @@ class TopicAdmin:
 
     def partitions(self, name: str) -> list[Partition]:
         """Returns the present partitions of a topic, empty if it is missing. Raises KafkaException."""
-        topic = known_topics(self.properties).get(name)
+        topic = known_topics(self.properties, [name]).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> dict[Partition, int]:
@@ -282,10 +281,10 @@ class TopicAdmin:
         self._checked |= made
         # The other topics lack some or all of the requested settings.
         if others := set(partitions) - made:
-            self._require_kept(others, known_topics(self.properties))
+            self._require_kept(others, known_topics(self.properties, others))
 
     def _require_there(self, partitions: set[Partition]) -> None:
-        known = known_topics(self.properties)
+        known = known_topics(self.properties, {topic for topic, _ in partitions})
         for topic, number in sorted(partitions):
             if topic not in known or number not in known[topic].partitions:
                 raise UserError(
@@ -296,7 +295,7 @@ class TopicAdmin:
                 )
         self._require_kept({topic for topic, _ in partitions}, known)
 
-    def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
+    def _require_kept(self, names: set[str], known: Mapping[str, KnownTopic]) -> None:
         """Checks, once per existing topic, that its settings keep the written messages. Raises UserError."""
         unchecked = (names & known.keys()) - self._checked
         with admin_client(self.properties) as admin:
@@ -441,7 +440,7 @@ class TopicMaker:
     def _await_leaders(self, names: list[str]) -> None:
         give_up, left = time.monotonic() + _ANSWER_SECONDS, names
         while left:
-            known = known_topics(self._properties)
+            known = known_topics(self._properties, left)
             left = [name for name in left if not _is_led(known.get(name))]
             if left and time.monotonic() > give_up:
                 raise Disconnected(
@@ -460,19 +459,8 @@ class TopicMaker:
         return {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"} | own
 
 
-def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
-    """Queries all topics that the brokers show us. A request for a single topic would create this topic on brokers with
-    auto.create.topics.enable.
-
-    Raises KafkaException.
-    """
-    with admin_client(properties) as admin:
-        known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
-    return known
-
-
-def _is_led(topic: TopicMetadata | None) -> bool:
-    return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
+def _is_led(topic: KnownTopic | None) -> bool:
+    return topic is not None and all(partition.leader is not None for partition in topic.partitions.values())
 
 
 def require_counted(entry: Entry | None, ends: Mapping[Partition, int]) -> None:

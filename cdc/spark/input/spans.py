@@ -7,16 +7,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, TopicCollection
+from confluent_kafka import KafkaException, Message
 
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, UserError
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.fragments import Fragment
+from cdc.kafka.known_topics import known_topics, required_topics
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, newest_within
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition, partition_name
@@ -24,7 +24,6 @@ from cdc.model.record import Record
 
 __all__ = ["Span", "newest_entry_us", "span", "topic_ids"]
 
-_TIMEOUT_SECONDS = 10.0
 _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays open for 60 s
 
 
@@ -84,8 +83,7 @@ def span(kafka: Kafka) -> Span:
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
-        with admin_client(properties) as admin:
-            topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        topics = known_topics(properties, [names.main, names.commits])
         if names.main not in topics:
             raise UserError(
                 f"no such topic: {names.main}",
@@ -113,11 +111,8 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
     UserError.
     """
     names = sorted({topic for topic, _ in span.partitions})
-    if not names:
-        return {}
-    with _broker_errors_as_user_errors(kafka), admin_client(_properties(kafka)) as admin:
-        answers = admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_SECONDS)
-        return {name: str(answer.result().topic_id) for name, answer in answers.items()}
+    with _broker_errors_as_user_errors(kafka):
+        return {name: topic.topic_id for name, topic in required_topics(_properties(kafka), names).items()}
 
 
 def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
@@ -127,9 +122,7 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
-        with admin_client(properties) as admin:
-            topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
-        if names.commits in topics:
+        if known_topics(properties, [names.commits]):
             for message in backwards(properties, (names.commits, 0)):
                 if message.key() == resource.encode() and message.value():
                     return int(message.timestamp()[1]) * 1_000

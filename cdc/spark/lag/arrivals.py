@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import question_error
+from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.model.commit_entry import VERSION
 from cdc.spark.input.kafka_options import kafka_options
@@ -28,7 +28,6 @@ __all__ = ["SCHEMA", "intervals", "read_entries"]
 _ENTRIES = "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"
 SCHEMA = "side STRING, since BIGINT, upto BIGINT, at_us BIGINT, offset BIGINT"
 
-_TIMEOUT_SECONDS = 10.0
 _ENDED_SECONDS = 1.0  # seconds after which the lag is computed without the open entry
 
 
@@ -77,9 +76,7 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
     partition = (kafka.topics().commits, 0)
     properties = {**kafka.properties(), "log_level": 0}
     try:
-        with admin_client(properties) as admin:
-            topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
-        if partition[0] not in topics:
+        if not known_topics(properties, [partition[0]]):
             return Span({})
         # Kafka commits a transaction in one topic after the other: the transaction may still be open in the commit log
         # when its records can already be read.

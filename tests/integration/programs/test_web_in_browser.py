@@ -21,6 +21,7 @@ from tests.harness.wait import until
 pytestmark = pytest.mark.integration
 
 PHONE, DESKTOP = 390, 1360
+INTERNAL = {"__consumer_offsets", "__transaction_state"}
 SCRIPT, IMAGE = "<script>hacked=1</script>", "<img src=x onerror=hacked=1>"
 MARKUP = SCRIPT + IMAGE
 RIGHT_TO_LEFT, QUOTES = "\u202egnirts\u202c", "'\"`&amp;"
@@ -69,7 +70,7 @@ def write_hostile_rows(pair: Pair, database: str) -> None:
 
 
 def test_a_stream_in_a_browser(tmp_path: Path, leader: MySql, follower: MySql, kafka_broker: KafkaFactory) -> None:
-    broker, name, port = kafka_broker(), own_name(tmp_path), free_port()
+    broker, name, port = kafka_broker(settings={"auto.create.topics.enable": "true"}), own_name(tmp_path), free_port()
     settings = {"producer": {"retry_seconds": 1}, "web": {"cache": str(tmp_path / "cache")}}
     pair = Pair.make(tmp_path, leader, follower, broker, name=name, filters={"include_dbs": [name]}, **settings)
     write_hostile_rows(pair, name)
@@ -85,6 +86,8 @@ def test_a_stream_in_a_browser(tmp_path: Path, leader: MySql, follower: MySql, k
         assert page.console == []
         assert [url for url in page.asked if not url.startswith(base)] == []
         assert page.value("typeof hacked") == "undefined"
+        # Neither the programs nor the page create a topic by asking for it.
+        assert broker.admin().list_topics().topics.keys() - INTERNAL == {name, f"{name}.commits"}
         broker.kill()
         page.go(f"{base}/")
         until(lambda: "Kafka does not answer" in text_of(page, "#waits-1"), what="the broker is seen to be gone")

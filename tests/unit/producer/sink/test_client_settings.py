@@ -29,7 +29,7 @@ class Recorder:
     def __init__(self, settings: dict[str, Any], **_: object) -> None:
         Recorder.made = settings
 
-    def list_topics(self, timeout: float) -> None:
+    def list_topics(self, topic: str, timeout: float) -> None:
         pass
 
     def init_transactions(self, timeout: float) -> None:
