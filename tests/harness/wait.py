@@ -14,9 +14,9 @@ _LONGEST_PAUSE = 0.5
 
 
 def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str | Callable[[], str]) -> None:
-    """Checks the condition until it is true; fails with ``what`` after ``seconds``: a function says what was seen.
-    A check that runs a program, which costs more than what it waits for, is made less often, and so is any after a long
-    wait: it comes at most a twentieth of the wait too late.
+    """Checks the condition until it is true; fails with ``what`` after ``seconds``. As a function, ``what`` gives what
+    was seen by then. A check that runs a program, which costs more than what it waits for, is made less often, and so
+    is any after a long wait: it comes at most a twentieth of the wait too late.
     """
     start = time.monotonic()
     while True:
