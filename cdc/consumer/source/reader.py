@@ -375,15 +375,16 @@ class KafkaReader:
         """Raises PromiseError if one of the topics was missing at two checks in a row."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
+        wanted = set(names)
         try:
             self._consumer.list_topics(self._commits, timeout=_LOOK_SECONDS)  # fails at once if no broker answers
-            known = known_topics(self._connection, set(names))
+            known = known_topics(self._connection, wanted)
         except KafkaException:
             # The caller tries again; ``check_brokers`` decides when the brokers have been unreachable for too long.
             return
         self._looked_at = time.monotonic()
         # A topic must be missing at two checks, because a broker that has just started may not know all topics yet.
-        before, self._unseen = self._unseen, set(names) - known.keys()
+        before, self._unseen = self._unseen, wanted - known.keys()
         gone = sorted(before & self._unseen)
         if gone:
             raise PromiseError(
