@@ -1,6 +1,6 @@
 """Compares the types of the leader's columns with the follower's columns, once for each definition of a table."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.follower.session import Session
@@ -15,15 +15,19 @@ from cdc.model.record import Record, Uri
 __all__ = ["LeaderTypes", "column_error"]
 
 _MOST_TABLES = 10_000
+# After statements with these effects, the first record of a table contains its types again (ToldTypes).
+_CHANGING = ("Table", "Index", "Database")
 
 
 class LeaderTypes:
     """The types of the leader's columns, from the newest records that contained them. They are stored on the follower,
-    since the records after a restart may not contain them.
+    since the records after a restart may not contain them. ``on_follower(uri)`` returns the follower's name of an
+    object; ``uri`` is its name on the leader.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, on_follower: Callable[[Uri], Uri]) -> None:
         self._session = session
+        self._on_follower = on_follower
         self._types: dict[Uri, Mapping[str, str]] = {}
         self._checked: dict[Uri, tuple[TableSchema, Sequence[str]]] = {}
 
@@ -48,6 +52,19 @@ class LeaderTypes:
                 self._types[record.uri] = types
                 self._checked.pop(record.uri, None)
                 yield Statement(leader_types.remember(self._session.schema, record.uri, types).encode())
+
+    def outdated(self, statements: Iterable[Record]) -> Iterator[Statement]:
+        """Forgets the types of the tables that the leader's statements may have changed. Yields the statements that
+        delete them in the same transaction.
+        """
+        ends = [affect[end] for statement in statements for affect in statement.affects for end in ("uri", "to")
+                if end in affect and affect["action"].endswith(_CHANGING)]  # fmt: skip
+        for changed in dict.fromkeys(self._on_follower(Uri.parse(end)) for end in ends):
+            tables = [changed] if changed.table else [each for each in self._types if each.database == changed.database]
+            for table in tables:
+                self._types[table] = {}
+                self._checked.pop(table, None)
+            yield Statement(leader_types.forget(self._session.schema, changed).encode())
 
     def require_fit(self, record: Record, schema: TableSchema) -> None:
         """Compares the follower's definition with the leader's types, unless both were compared before.
