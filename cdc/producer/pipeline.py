@@ -331,12 +331,10 @@ def run(
     batch_size = BatchSize(profile.producer.commit_bytes, profile.producer.message_bytes)
     producer = _Producer(profile, options, topics, batch_size, retry, metrics, stop, log)
     target: Position | None = None
-    with closing(Standby(profile, topics, metrics, log)) as standby:
+    with closing(Standby(profile, topics, metrics, retry, log)) as standby:
         while not stop.is_set():
             try:
                 if standby.waited(stop):
-                    # Another producer may have written since this one did, and is no rival now.
-                    retry.succeeded = False
                     continue
                 producer = replace(producer, profile=at_leader(profile))
                 leader = producer.leader()
