@@ -22,6 +22,9 @@ _EXACT = {**dict.fromkeys((*_INTEGERS, "decimal"), 64), "double": 53}
 _TEXTS = {f"{size}text": 2**bits - 1 for size, bits in (("tiny", 8), ("", 16), ("medium", 24), ("long", 32))}
 _BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
 _BMP = "\uffff"  # the last character of utf8mb3
+# For some characters that these sets lack the server stores others: 晙 for 晡 in cp932, and in tis620 those of ASCII for
+# some above U+FFFF.
+_SUBSTITUTING = ("cp932", "tis620")
 _SECONDS = ("time", "datetime", "timestamp")
 _GEOMETRIES = frozenset({
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
@@ -66,9 +69,9 @@ def _fits(there: ColumnType, here: ColumnType) -> bool:
         case "date":
             return here.name in ("date", "datetime")
         case "char":
-            return here.name in ("char", "varchar", *_TEXTS)
+            return here.name in ("char", "varchar", *_TEXTS) and _keeps_characters(there, here)
         case name if name == "varchar" or name in _TEXTS:
-            return _keeps_spaces(there, here, "varchar", _TEXTS)
+            return _keeps_characters(there, here) and _keeps_spaces(there, here, "varchar", _TEXTS)
         case "binary" if here.name == "binary":
             return here.numbers == there.numbers
         case name if name in ("binary", "varbinary") or name in _BLOBS:
@@ -82,6 +85,11 @@ def _fits(there: ColumnType, here: ColumnType) -> bool:
         case "double" | "json" | "vector":
             return here.name == there.name
     return True
+
+
+def _keeps_characters(there: ColumnType, here: ColumnType) -> bool:
+    """Whether the column refuses each character that its character set lacks."""
+    return here.charset == there.charset or here.charset not in _SUBSTITUTING
 
 
 def _keeps_spaces(there: ColumnType, here: ColumnType, varying: str, sizes: Mapping[str, int]) -> bool:
