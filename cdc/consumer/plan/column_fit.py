@@ -22,7 +22,7 @@ _EXACT = {**dict.fromkeys((*_INTEGERS, "decimal"), 64), "double": 53}
 _TEXTS = {f"{size}text": 2**bits - 1 for size, bits in (("tiny", 8), ("", 16), ("medium", 24), ("long", 32))}
 _BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
 _BMP = "\uffff"  # the last character of utf8mb3
-# For some characters that these sets lack the server stores others: 晙 for 晡 in cp932, and in tis620 those of ASCII for
+# For some characters that these sets lack the server stores others: 晙 for 晡 in cp932, in tis620 those of ASCII for
 # some above U+FFFF.
 _SUBSTITUTING = ("cp932", "tis620")
 _SECONDS = ("time", "datetime", "timestamp")
