@@ -97,10 +97,10 @@ class Preparation:
         if self.runs(batch):
             return False
         records = self._passing(batch)
-        if batch.chunk is not None and records:
-            return True
         uris = {record.uri for record in records}
         known = self._tables.know(uris) and self._types.know(uris)
+        if batch.chunk is not None and records:
+            return True
         return not known or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
