@@ -1,6 +1,6 @@
 """Compares the types of the leader's columns with the follower's columns, once for each definition of a table."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.follower.session import Session
@@ -29,7 +29,7 @@ class LeaderTypes:
         self._session = session
         self._on_follower = on_follower
         self._types: dict[Uri, Mapping[str, str]] = {}
-        self._checked: dict[Uri, tuple[TableSchema, Sequence[str]]] = {}
+        self._checked: dict[Uri, tuple[TableSchema, Mapping[str, tuple[str, str]]]] = {}
 
     def forget(self) -> None:
         """Forgets all types, because the transaction that stored the newest ones may have been rolled back."""
@@ -73,14 +73,14 @@ class LeaderTypes:
         Refused.
         """
         table = record.uri
-        checked, columns = self._checked.get(table, (None, ()))
+        checked, columns = self._checked.get(table, (None, {}))
         if checked is not schema:
             if table not in self._types:
                 self._types[table] = self._stored(table)
             columns = misfits(self._types[table], schema.definitions)
             self._checked[table] = schema, columns
         if columns:
-            error = column_error(table, columns, there=self._types[table], here=schema.definitions)
+            error = column_error(table, columns)
             refused = Refused(0, error.what)
             raise Unapplicable(error.what, code=error.code, record=record, refused=refused, hint=error.hint)
 
@@ -89,14 +89,12 @@ class LeaderTypes:
         return leader_types.parsed(rows[0][0]) if rows else {}
 
 
-def column_error(
-    table: Uri, columns: Collection[str], *, there: Mapping[str, str], here: Mapping[str, str]
-) -> PromiseError:
-    """Returns the error about these columns of the follower's table; ``there`` are the leader's types, ``here`` the
-    follower's.
+def column_error(table: Uri, columns: Mapping[str, tuple[str, str]]) -> PromiseError:
+    """Returns the error about these columns of the follower's table, which are mapped to their types on the leader and
+    on the follower.
     """
-    found = ", ".join(f"{name} is {here[name]} and on the leader {there[name]}" for name in columns)
-    changes = ", ".join(f"MODIFY {identifier(name)} {there[name]}" for name in columns)
+    found = ", ".join(f"{name} is {here} and on the leader {there}" for name, (there, here) in columns.items())
+    changes = ", ".join(f"MODIFY {identifier(name)} {there}" for name, (there, _) in columns.items())
     return PromiseError(
         f"the follower's table {table.database}.{table.table} could store other values than the leader's without an "
         f"error: column {found}",

@@ -32,14 +32,16 @@ _GEOMETRIES = frozenset({
 })  # fmt: skip
 
 
-def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """Returns the columns that may store another value than the leader's. ``there`` are the types of the leader's
-    columns, ``here`` the types of the follower's columns that are not generated.
+def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Maps the columns that may store another value than the leader's to their types on the leader and on the follower.
+    ``there`` are the types of the leader's columns, ``here`` those of the follower's columns that are not generated.
 
     A column that only one of both has is no misfit, because the server refuses the row, or gives the column its
-    default.
+    default. Names of columns ignore case.
     """
-    return [name for name, kind in there.items() if name in here and not fits(kind, here[name])]
+    own = {name.lower(): kind for name, kind in here.items()}
+    found = {name: (kind, own.get(name.lower(), kind)) for name, kind in there.items()}
+    return {name: types for name, types in found.items() if not fits(*types)}
 
 
 def fits(there: str, here: str) -> bool:

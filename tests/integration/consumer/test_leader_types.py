@@ -122,7 +122,7 @@ def test_types_are_known_after_a_restart(stage: Stage) -> None:
     row = lambda number, value: [{"SignedInteger": number}, {"Decimal": value}]  # noqa: E731
     stage.topic.send([stage.topic.add(path, ["id", "d"], row(1, "1.25"), key=["id"], types=["int", "decimal(5,2)"])])
     stage.apply()
-    stage.execute("ALTER TABLE t MODIFY d DECIMAL(5,1)")
+    stage.execute("ALTER TABLE t CHANGE d D DECIMAL(5,1)")
     listed = run("cdc-consumer", stage.profile, "--check")
     assert listed.returncode == 2
     assert "column d is decimal(5,1) and on the leader decimal(5,2)" in listed.stdout
