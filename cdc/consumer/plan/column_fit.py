@@ -41,7 +41,9 @@ def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> dict[str, tupl
     """
     own = {name.lower(): kind for name, kind in here.items()}
     found = {name: (kind, own.get(name.lower(), kind)) for name, kind in there.items()}
-    return {name: types for name, types in found.items() if not fits(*types)}
+    return {
+        name: types for name, types in found.items() if not fits(*types) or (name not in here and _rounds(types[1]))
+    }
 
 
 def fits(there: str, here: str) -> bool:
@@ -54,6 +56,13 @@ def fits(there: str, here: str) -> bool:
         return _fits(read_type(there), read_type(here))
     except ValueError:
         return True
+
+
+def _rounds(kind: str) -> bool:
+    """Whether a column has the type FLOAT(M,D) or DOUBLE(M,D). The consumer keeps the server from rounding there
+    (``TableSchema.rounded``), but recognises the column only by the name in the records.
+    """
+    return kind.startswith(("float(", "double(")) and "," in kind
 
 
 def _fits(there: ColumnType, here: ColumnType) -> bool:
