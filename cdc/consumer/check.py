@@ -151,7 +151,7 @@ class _Check:
             table, there = Uri(resource, str(database), str(name)), parsed(text)
             here = tables.definitions(table) if self._passes(table) else {}
             if found := misfits(there, here):
-                self._items.problem(column_error(table, found, there=there, here=here))
+                self._items.problem(column_error(table, found))
 
     def _audit(self) -> None:
         """Lists the settings of the follower that an audit needs."""

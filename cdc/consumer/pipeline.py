@@ -96,6 +96,7 @@ def _opened(profile: Profile, opened: ExitStack, *, retry: Retry, counters: Coun
                 if not counters.standby:
                     event(_LOG, "standby: waits until the other consumer ends", reason=error.what)
                 counters.standby = True
+                retry.success()  # the follower has answered: earlier failures do not count for the next weeks
             else:
                 opened.enter_context(attempt.pop_all())
                 if counters.standby:

@@ -322,7 +322,8 @@ class Stages:
             leader_version=_leader_version(startup.profile),
         )
         known = lru_cache(maxsize=10_000)(lambda uri: others(uri) and renaming.passes(uri))
-        applier = _applier(startup, checkpoint, ledger, passes=known, copied=copied)
+        types = LeaderTypes(session, on_follower=renaming.on_follower)
+        applier = _applier(startup, checkpoint, ledger, types, passes=known, copied=copied)
         return cls(renaming, ledger, applier)
 
 
@@ -339,7 +340,13 @@ def _leader_version(profile: Profile) -> Callable[[], str]:
 
 
 def _applier(
-    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
+    startup: Startup,
+    checkpoint: Checkpoint,
+    ledger: DdlLedger,
+    types: LeaderTypes,
+    *,
+    passes: Callable[[Uri], bool],
+    copied: BaseCopy,
 ) -> Applier:
     """Connects the stages that apply batches. A batch is prepared and then executed, serially or in parallel; if that
     fails, it is executed again row by row.
@@ -350,7 +357,6 @@ def _applier(
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
     tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
-    types = LeaderTypes(session)
     row_by_row = RowByRow(
         session,
         tables,
@@ -371,7 +377,8 @@ def _applier(
         tables,
         types=types,
         differences=differences,
-        passes=lambda record: passes(record.uri) and not copied.has(record),
+        passes=passes,
+        copied=copied,
         checkpoint=checkpoint,
     )
     committed = Committed(session, checkpoint)

@@ -33,6 +33,7 @@ class Election:
         self._topic = topic
         self._group = group
         self._elected = threading.Event()
+        self._undisturbed = threading.Event()
         self._closed = threading.Event()
         self._error: CdcError | None = None
         consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._lost, on_lost=self._lost)
@@ -57,8 +58,10 @@ class Election:
 
     @property
     def elected(self) -> bool:
-        """Whether this program is the elected one, as far as it knows."""
-        return self._elected.is_set()
+        """Whether this program has been the elected one, as far as it knows, ever since ``wait`` returned. If it lost
+        the election and won it again, another one may have worked meanwhile.
+        """
+        return self._undisturbed.is_set() and self._elected.is_set()
 
     def wait(self, stop: threading.Event) -> bool:
         """Waits until this program is elected; false if ``stop`` is set before.
@@ -68,6 +71,7 @@ class Election:
         while not stop.is_set():
             if self._error is not None:
                 raise self._error
+            self._undisturbed.set()
             if self._elected.wait(_POLL_SECONDS):
                 return True
         return False
@@ -88,7 +92,7 @@ class Election:
                 self._error = Disconnected(
                     f"Kafka's client must start again: {text}", code="CDC-KAFKA-GONE", where=where
                 )
-                self._elected.clear()
+                self._depose()
                 return
             error = message.error() if message is not None else None
             # A broker may not know a new topic yet.
@@ -104,4 +108,8 @@ class Election:
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if partitions:
-            self._elected.clear()
+            self._depose()
+
+    def _depose(self) -> None:
+        self._undisturbed.clear()
+        self._elected.clear()

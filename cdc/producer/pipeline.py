@@ -48,7 +48,7 @@ from cdc.producer.filter_changes import Asked
 from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
 from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_events import Translator
-from cdc.producer.leader_address import at_leader
+from cdc.producer.leader_address import at_leader, while_leading
 from cdc.producer.mask_checks import check_masks
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
@@ -331,12 +331,10 @@ def run(
     batch_size = BatchSize(profile.producer.commit_bytes, profile.producer.message_bytes)
     producer = _Producer(profile, options, topics, batch_size, retry, metrics, stop, log)
     target: Position | None = None
-    with closing(Standby(profile, topics, metrics, log)) as standby:
+    with closing(Standby(profile, topics, metrics, retry, log)) as standby:
         while not stop.is_set():
             try:
                 if standby.waited(stop):
-                    # Another producer may have written since this one did, and is no rival now.
-                    retry.succeeded = False
                     continue
                 producer = replace(producer, profile=at_leader(profile))
                 leader = producer.leader()
@@ -435,7 +433,7 @@ class _Producer:
                 self.log(
                     "the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED)
                 )
-            received = source.chunks(self.stop, lambda: copier.wake)
+            received = while_leading(source.chunks(self.stop, lambda: copier.wake), self.profile)
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:

@@ -12,6 +12,7 @@ from cdc.kafka.election import Election
 from cdc.kafka.errors import open_error
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.sink.topic_admin import TopicAdmin
+from cdc.service.retry import Retry
 
 __all__ = ["Standby", "group_of"]
 
@@ -33,12 +34,13 @@ class Standby:
     """
 
     def __init__(
-        self, profile: Profile, topics: TopicAdmin, metrics: ProducerMetrics, log: Callable[..., None]
+        self, profile: Profile, topics: TopicAdmin, metrics: ProducerMetrics, retry: Retry, log: Callable[..., None]
     ) -> None:
         self._wanted = profile.producer.standby
         self._group = group_of(profile)
         self._topics = topics
         self._metrics = metrics
+        self._retry = retry
         self._log = log
         self._election: Election | None = None
 
@@ -57,12 +59,15 @@ class Standby:
         try:
             if election.wait(stop):
                 self._log("this producer works now")
+                self._retry.success()
         except CdcError:
             self.close()
             self._election = None  # the next attempt joins with a new client
             raise
         finally:
             self._metrics.standby = False
+            # Another producer may have written since this one did, and is no rival now.
+            self._retry.succeeded = False
         return True
 
     def has_lost(self, stop: Event) -> bool:
@@ -87,4 +92,6 @@ class Standby:
         except KafkaException as error:
             raise open_error(error, names.topic, properties, answered=False) from None
         self._election = Election.join(properties, topic=names.commits, group=self._group)
+        # The wait may take weeks, and what failed before it is no failure of the attempts after it.
+        self._retry.connected()
         return self._election

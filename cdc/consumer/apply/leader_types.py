@@ -1,6 +1,6 @@
 """Compares the types of the leader's columns with the follower's columns, once for each definition of a table."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.follower.session import Session
@@ -15,17 +15,21 @@ from cdc.model.record import Record, Uri
 __all__ = ["LeaderTypes", "column_error"]
 
 _MOST_TABLES = 10_000
+# After statements with these effects, the first record of a table contains its types again (ToldTypes).
+_CHANGING = ("Table", "Index", "Database")
 
 
 class LeaderTypes:
     """The types of the leader's columns, from the newest records that contained them. They are stored on the follower,
-    since the records after a restart may not contain them.
+    since the records after a restart may not contain them. ``on_follower(uri)`` returns the follower's name of an
+    object; ``uri`` is its name on the leader.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, on_follower: Callable[[Uri], Uri]) -> None:
         self._session = session
+        self._on_follower = on_follower
         self._types: dict[Uri, Mapping[str, str]] = {}
-        self._checked: dict[Uri, tuple[TableSchema, Sequence[str]]] = {}
+        self._checked: dict[Uri, tuple[TableSchema, Mapping[str, tuple[str, str]]]] = {}
 
     def forget(self) -> None:
         """Forgets all types, because the transaction that stored the newest ones may have been rolled back."""
@@ -49,6 +53,19 @@ class LeaderTypes:
                 self._checked.pop(record.uri, None)
                 yield Statement(leader_types.remember(self._session.schema, record.uri, types).encode())
 
+    def outdated(self, statements: Iterable[Record]) -> Iterator[Statement]:
+        """Forgets the types of the tables that the leader's statements may have changed. Yields the statements that
+        delete them in the same transaction.
+        """
+        ends = [affect[end] for statement in statements for affect in statement.affects for end in ("uri", "to")
+                if end in affect and affect["action"].endswith(_CHANGING)]  # fmt: skip
+        for changed in dict.fromkeys(self._on_follower(Uri.parse(end)) for end in ends):
+            tables = [changed] if changed.table else [each for each in self._types if each.database == changed.database]
+            for table in tables:
+                self._types[table] = {}
+                self._checked.pop(table, None)
+            yield Statement(leader_types.forget(self._session.schema, changed).encode())
+
     def require_fit(self, record: Record, schema: TableSchema) -> None:
         """Compares the follower's definition with the leader's types, unless both were compared before.
 
@@ -56,14 +73,14 @@ class LeaderTypes:
         Refused.
         """
         table = record.uri
-        checked, columns = self._checked.get(table, (None, ()))
+        checked, columns = self._checked.get(table, (None, {}))
         if checked is not schema:
             if table not in self._types:
                 self._types[table] = self._stored(table)
             columns = misfits(self._types[table], schema.definitions)
             self._checked[table] = schema, columns
         if columns:
-            error = column_error(table, columns, there=self._types[table], here=schema.definitions)
+            error = column_error(table, columns)
             refused = Refused(0, error.what)
             raise Unapplicable(error.what, code=error.code, record=record, refused=refused, hint=error.hint)
 
@@ -72,14 +89,12 @@ class LeaderTypes:
         return leader_types.parsed(rows[0][0]) if rows else {}
 
 
-def column_error(
-    table: Uri, columns: Collection[str], *, there: Mapping[str, str], here: Mapping[str, str]
-) -> PromiseError:
-    """Returns the error about these columns of the follower's table; ``there`` are the leader's types, ``here`` the
-    follower's.
+def column_error(table: Uri, columns: Mapping[str, tuple[str, str]]) -> PromiseError:
+    """Returns the error about these columns of the follower's table, which are mapped to their types on the leader and
+    on the follower.
     """
-    found = ", ".join(f"{name} is {here[name]} and on the leader {there[name]}" for name in columns)
-    changes = ", ".join(f"MODIFY {identifier(name)} {there[name]}" for name in columns)
+    found = ", ".join(f"{name} is {here} and on the leader {there}" for name, (there, here) in columns.items())
+    changes = ", ".join(f"MODIFY {identifier(name)} {there}" for name, (there, _) in columns.items())
     return PromiseError(
         f"the follower's table {table.database}.{table.table} could store other values than the leader's without an "
         f"error: column {found}",

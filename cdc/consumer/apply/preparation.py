@@ -22,9 +22,10 @@ from cdc.consumer.plan.planner import removes
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.source.assembler import Batch
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.ledger_table import Commit
-from cdc.model.record import Record
+from cdc.model.record import Record, Uri
 
 __all__ = ["Preparation"]
 
@@ -32,8 +33,9 @@ __all__ = ["Preparation"]
 class Preparation:
     """Prepares batches in order. Each batch begins at the checkpoint of the previous batch.
 
-    ``passes(record)`` decides whether the record's rows are for this follower. If ``differences`` is set, the
-    before-images of rows are compared with the follower's rows.
+    ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower. Rows of records that the
+    base copy ``copied`` has are not applied. If ``differences`` is set, the before-images of rows are compared with the
+    follower's rows.
     """
 
     def __init__(
@@ -44,7 +46,8 @@ class Preparation:
         *,
         types: LeaderTypes,
         differences: RowDifferences | None,
-        passes: Callable[[Record], bool],
+        passes: Callable[[Uri], bool],
+        copied: BaseCopy,
         checkpoint: Checkpoint,
     ) -> None:
         self._session = session
@@ -55,6 +58,7 @@ class Preparation:
         self._types = types
         self._differences = differences
         self._passes = passes
+        self._copied = copied
         self._reached = checkpoint  # the checkpoint of the last prepared batch
         # SQL statements that update the ledger for DDL statements and skipped events. They are executed in the same
         # transaction as the rows.
@@ -93,10 +97,10 @@ class Preparation:
         if self.runs(batch):
             return False
         records = self._passing(batch)
-        if batch.chunk is not None and records:
-            return True
         uris = {record.uri for record in records}
         known = self._tables.know(uris) and self._types.know(uris)
+        if batch.chunk is not None and records:
+            return True
         return not known or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
@@ -113,7 +117,8 @@ class Preparation:
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
-        self._notes += self._types.note(records)
+        # The types in records that the base copy has hold for later records, too.
+        self._notes += self._types.note(record for record in batch.records if self._passes(record.uri))
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
         tail, self._reached = ending(batch, self._reached, self._notes)
@@ -176,7 +181,7 @@ class Preparation:
             return ChunkPlan(chunk, chunk.emptied(), refused=error)
 
     def _passing(self, batch: Batch) -> list[Record]:
-        return [record for record in batch.records if self._passes(record)]
+        return [record for record in batch.records if self._passes(record.uri) and not self._copied.has(record)]
 
     def _run_statements(self, batch: Batch, commit: Commit) -> Batch:
         """Executes the batch's DDL statements; returns a batch with only the executed statements."""
@@ -193,6 +198,7 @@ class Preparation:
             self._tables.forget_changed(batch.statements)
         if self._differences:
             self._differences.forget()
+        self._notes += self._types.outdated(batch.statements)
         return batch
 
 

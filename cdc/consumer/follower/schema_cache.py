@@ -32,6 +32,7 @@ _PAUSE = 1000  # after a failed batch, this many batches of the table use no LOA
 
 # Seconds. When the cache is older, the next DDL statement empties it, since another client may have altered the tables.
 _TRUSTED_SECONDS = 10.0
+_OLDEST_SECONDS = 300.0  # the cache is emptied when it is older, even if the leader executes no DDL statement
 _MOST_COLUMNS = 300_000  # the most columns in the cache, for all tables; each column needs some 200 bytes
 
 
@@ -81,7 +82,7 @@ _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAM
 
 
 class SchemaCache:
-    """Caches table definitions until ``forget`` is called. Call it when a DDL statement may have changed definitions.
+    """Caches table definitions, at most for some minutes. Call ``forget`` when a DDL statement may have changed them.
 
     ``triggers`` checks each table that is read. ``passes(uri)`` decides which tables are replicated.
     """
@@ -114,7 +115,11 @@ class SchemaCache:
             del self._shapes[table]
 
     def know(self, tables: Iterable[Uri]) -> bool:
-        """Whether the cache contains all these tables, so that ``shape`` needs no query."""
+        """Whether the cache contains all these tables, so that ``shape`` needs no query. An old cache is emptied first,
+        since another client may have altered the tables.
+        """
+        if time.monotonic() - self._forgot_at > _OLDEST_SECONDS:
+            self.forget()
         return all(table in self._shapes for table in tables)
 
     def shape(self, table: Uri) -> TableSchema:

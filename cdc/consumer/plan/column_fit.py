@@ -22,6 +22,9 @@ _EXACT = {**dict.fromkeys((*_INTEGERS, "decimal"), 64), "double": 53}
 _TEXTS = {f"{size}text": 2**bits - 1 for size, bits in (("tiny", 8), ("", 16), ("medium", 24), ("long", 32))}
 _BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
 _BMP = "\uffff"  # the last character of utf8mb3
+# For some characters that these sets lack the server stores others: 晙 for 晡 in cp932, in tis620 those of ASCII for
+# some above U+FFFF.
+_SUBSTITUTING = ("cp932", "tis620")
 _SECONDS = ("time", "datetime", "timestamp")
 _GEOMETRIES = frozenset({
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
@@ -29,14 +32,18 @@ _GEOMETRIES = frozenset({
 })  # fmt: skip
 
 
-def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """Returns the columns that may store another value than the leader's. ``there`` are the types of the leader's
-    columns, ``here`` the types of the follower's columns that are not generated.
+def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Maps the columns that may store another value than the leader's to their types on the leader and on the follower.
+    ``there`` are the types of the leader's columns, ``here`` those of the follower's columns that are not generated.
 
     A column that only one of both has is no misfit, because the server refuses the row, or gives the column its
-    default.
+    default. Names of columns ignore case.
     """
-    return [name for name, kind in there.items() if name in here and not fits(kind, here[name])]
+    own = {name.lower(): kind for name, kind in here.items()}
+    found = {name: (kind, own.get(name.lower(), kind)) for name, kind in there.items()}
+    return {
+        name: types for name, types in found.items() if not fits(*types) or (name not in here and _rounds(types[1]))
+    }
 
 
 def fits(there: str, here: str) -> bool:
@@ -49,6 +56,13 @@ def fits(there: str, here: str) -> bool:
         return _fits(read_type(there), read_type(here))
     except ValueError:
         return True
+
+
+def _rounds(kind: str) -> bool:
+    """Whether a column has the type FLOAT(M,D) or DOUBLE(M,D). The consumer keeps the server from rounding there
+    (``TableSchema.rounded``), but recognises the column only by the name in the records.
+    """
+    return kind.startswith(("float(", "double(")) and "," in kind
 
 
 def _fits(there: ColumnType, here: ColumnType) -> bool:
@@ -66,9 +80,9 @@ def _fits(there: ColumnType, here: ColumnType) -> bool:
         case "date":
             return here.name in ("date", "datetime")
         case "char":
-            return here.name in ("char", "varchar", *_TEXTS)
+            return here.name in ("char", "varchar", *_TEXTS) and _keeps_characters(there, here)
         case name if name == "varchar" or name in _TEXTS:
-            return _keeps_spaces(there, here, "varchar", _TEXTS)
+            return _keeps_characters(there, here) and _keeps_spaces(there, here, "varchar", _TEXTS)
         case "binary" if here.name == "binary":
             return here.numbers == there.numbers
         case name if name in ("binary", "varbinary") or name in _BLOBS:
@@ -82,6 +96,11 @@ def _fits(there: ColumnType, here: ColumnType) -> bool:
         case "double" | "json" | "vector":
             return here.name == there.name
     return True
+
+
+def _keeps_characters(there: ColumnType, here: ColumnType) -> bool:
+    """Whether the column refuses each character that its character set lacks."""
+    return here.charset == there.charset or here.charset not in _SUBSTITUTING
 
 
 def _keeps_spaces(there: ColumnType, here: ColumnType, varying: str, sizes: Mapping[str, int]) -> bool:

@@ -31,17 +31,18 @@ _UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
 
 @dataclass(slots=True)
 class _Missing:
-    """A sequence that is committed, but was in no topic when ``entries`` entries of the commit log had been read.
-    ``ends`` are the ends of the partitions at that time.
+    """A sequence that is committed, but has not been read. ``ends`` are the ends of the partitions up to which it is
+    looked for.
 
+    ``logged`` is true once it was found missing up to there, when ``entries`` entries of the commit log had been read.
     ``final`` is true if the producer has committed since then, so that it does not write the record again any more.
     """
 
     sequence: int
     ends: Mapping[TopicIdPartition, int]
-    entries: int
     final: bool
     logged: bool = False
+    entries: int = 0
 
 
 class MergedSource:
@@ -197,22 +198,24 @@ class MergedSource:
         """Finds out whether the record ``sequence``, which is committed, is in no topic.
 
         If a broker is killed while it commits, the entry of the commit log may be visible while the records of a topic
-        were rolled back. The producer writes them again when it connects, so a gap is final only once a newer entry was
-        read. Raises PromiseError for a final gap; otherwise the caller waits.
+        were rolled back. The producer writes them again when it connects, so a gap is final only if a newer entry was
+        read after the record was found missing. An entry before that proves nothing: the records may have been in a
+        transaction that had no end yet, and was rolled back later. Raises PromiseError for a final gap; otherwise the
+        caller waits.
         """
         missing = self._missing
-        if missing is None or missing.sequence != sequence or (self._entries > missing.entries and not missing.final):
+        if missing is None or missing.sequence != sequence or (missing.logged and self._entries > missing.entries):
             # If the record can't be read yet, that is no proof of a gap, because Kafka commits a transaction in one
             # partition after another. It is certain that no topic contains the record only when all messages that were
             # written so far have been read.
             ends = self._reader.written(self._merged.partitions.values())
             again = missing is not None and missing.sequence == sequence
             final = again or self._until is not None
-            self._missing = None if ends is None else _Missing(sequence, ends, self._entries, final)
+            self._missing = None if ends is None else _Missing(sequence, ends, final)
         elif not self._merged.has_read(missing.ends) or missing.logged:
             return
         elif not missing.final:
-            missing.logged = True
+            missing.logged, missing.entries = True, self._entries
             what = "waiting for cdc-producer, which writes a record again that the brokers have rolled back"
             event(
                 _LOG, what, level=logging.WARNING, sequence=sequence, topics=f"those that {self._names.commits} names"

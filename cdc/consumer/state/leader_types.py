@@ -1,8 +1,8 @@
 """Defines the table with the types of the leader's columns. Records contain them only once for each version of a table,
 so a consumer that starts later finds them here. Pure.
 
-A row is written in the transaction of the record that contains the types. No row is deleted: the first record after a
-statement on a table contains its types again.
+A row is written in the transaction of the record that contains the types, and deleted in the transaction of a statement
+that may change them: the first record after a statement on a table contains its types again.
 """
 
 import json
@@ -12,7 +12,7 @@ from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
 from cdc.model.uri import Uri
 
-__all__ = ["TYPES", "known", "parsed", "remember"]
+__all__ = ["TYPES", "forget", "known", "parsed", "remember"]
 
 TYPES = OwnTable(
     "types",
@@ -28,13 +28,17 @@ TYPES = OwnTable(
 
 def known(schema: str, table: Uri) -> str:
     """Writes the query for the types of a table's columns; it returns no row if they are unknown."""
-    where = f"database_name={quoted(table.database)} AND table_name={quoted(table.table or '')}"
-    return TYPES.select(schema, table.resource, "columns_json", where=where)
+    return TYPES.select(schema, table.resource, "columns_json", where=_where(table))
 
 
 def parsed(text: str) -> dict[str, str]:
     """Parses the result of the query."""
     return {str(name): str(kind) for name, kind in json.loads(text).items()}
+
+
+def forget(schema: str, changed: Uri) -> str:
+    """Writes the statement that deletes the types of a table, or of all tables of a database."""
+    return TYPES.delete(schema, changed.resource, where=_where(changed))
 
 
 def remember(schema: str, table: Uri, types: Mapping[str, str]) -> str:
@@ -43,3 +47,8 @@ def remember(schema: str, table: Uri, types: Mapping[str, str]) -> str:
     values = {"database_name": table.database, "table_name": table.table or "", "columns_json": text}
     insert = TYPES.insert(schema, table.resource, now="at", **values)
     return f"REPLACE{insert.removeprefix('INSERT')}"
+
+
+def _where(uri: Uri) -> str:
+    database = f"database_name={quoted(uri.database)}"
+    return database if uri.table is None else f"{database} AND table_name={quoted(uri.table)}"

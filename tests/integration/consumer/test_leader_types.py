@@ -3,18 +3,23 @@ fits; and the types are known after a restart, where no record has them.
 """
 
 import itertools
+import json
 from base64 import b64encode
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
 
 from cdc.config.profile import load
 from cdc.consumer.errors import Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import literal
 from cdc.consumer.plan.column_fit import fits
+from cdc.sandbox.server.kafka import Kafka
 from tests.harness.programs import run
 from tests.harness.topic import Stage
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -51,12 +56,14 @@ VALUES: dict[str, list[dict[str, Any]]] = {
     "time(6)": seconds("Time", 999_999),
     "timestamp": seconds("Timestamp", 0),
     "timestamp(3)": seconds("Timestamp", 999_000),
-    f"char(4){UTF8}": texts("a", "я€", "1"),
+    f"char(4){UTF8}": texts("a", "я€", "1", "晡", "\U00010041"),
     f"varchar(3){UTF8}": texts("a ", "я€", "2  "),
     f"varchar(4){CYRILLIC}": [
         *texts("a   "),
         {"Text": {"charset": "cp1251", "base64": b64encode(b"\xff\x98").decode()}},
     ],
+    "varchar(5) character set cp932": texts("晙"),
+    "varchar(5) character set tis620": texts("ก"),
     f"tinytext{UTF8}": texts("  ", "b" + " " * 254),
     f"text{UTF8}": texts("a ", " " * 30_000),
     "binary(3)": blobs(b"abc", b"a  ", b"a\0\0"),
@@ -115,7 +122,7 @@ def test_types_are_known_after_a_restart(stage: Stage) -> None:
     row = lambda number, value: [{"SignedInteger": number}, {"Decimal": value}]  # noqa: E731
     stage.topic.send([stage.topic.add(path, ["id", "d"], row(1, "1.25"), key=["id"], types=["int", "decimal(5,2)"])])
     stage.apply()
-    stage.execute("ALTER TABLE t MODIFY d DECIMAL(5,1)")
+    stage.execute("ALTER TABLE t CHANGE d D DECIMAL(5,1)")
     listed = run("cdc-consumer", stage.profile, "--check")
     assert listed.returncode == 2
     assert "column d is decimal(5,1) and on the leader decimal(5,2)" in listed.stdout
@@ -129,6 +136,36 @@ def test_types_are_known_after_a_restart(stage: Stage) -> None:
     stage.execute("ALTER TABLE t MODIFY d DECIMAL(5,2)")
     added = stage.topic.add(path, ["id", "d"], row(3, "3.2"), key=["id"], types=["int", "decimal(5,1)"])
     stage.topic.send([alter])
+    stage.apply()
+    # No row has come since, so the types on the leader are not known.
+    assert "could store other values" not in run("cdc-consumer", stage.profile, "--check").stdout
     stage.topic.send([added])
     stage.apply()
     assert [str(d) for (d,) in stage.execute("SELECT d FROM t ORDER BY id")] == ["1.3", "2.3", "3.2"]
+
+
+def test_types_in_records_that_the_base_copy_has_are_known(stage: Stage, kafka: Kafka) -> None:
+    log = f"{stage.name}.commits"
+    admin = kafka.admin()  # kept while the answer is on its way
+    admin.create_topics([NewTopic(log, 1, 1)])[log].result(LIMIT_SECONDS)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    entry = {"next_sequence": 0, "counts": {}, "gtid_set": ""}
+    producer.produce(log, json.dumps(entry).encode(), key=stage.name.encode())
+    assert producer.flush(LIMIT_SECONDS) == 0
+    path = stage.create_table("t", "(id INT PRIMARY KEY, d DECIMAL(5,2))")
+    row = lambda number, value: [{"SignedInteger": number}, {"Decimal": value}]  # noqa: E731
+    (copied,) = stage.topic.transaction(
+        [stage.topic.add(path, ["id", "d"], row(1, "1.25"), key=["id"], types=["int", "decimal(5,2)"])]
+    )
+    source, _, last = copied["transaction"]["id"].rpartition(":")
+    stage.topic.send_raw(copied)
+    stage.topic.send([stage.topic.add(path, ["id", "d"], row(2, "2.25"), key=["id"])])
+    # The schema of the copy was written by hand.
+    stage.execute(f"CREATE DATABASE {stage.name}", database="mysql")
+    stage.execute("CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(5,1))", "INSERT INTO t VALUES (1, 1.3)")
+    profile = stage.profile.read_text()
+    stage.profile.write_text(profile.replace("[consumer]", f'[consumer]\nstart = "{source}:1-{last}"'))
+    done = run("cdc-consumer", stage.profile, "--until-current")
+    assert done.returncode == 3, done.stderr
+    assert "column d is decimal(5,1) and on the leader decimal(5,2)" in done.stderr
+    assert stage.execute("SELECT id FROM t") == [(1,)]

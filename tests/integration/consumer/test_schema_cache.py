@@ -1,4 +1,6 @@
-"""What the consumer knows of the follower's tables takes a limited amount of memory, whatever their number."""
+"""What the consumer knows of the follower's tables takes a limited amount of memory, whatever their number, and is not
+older than some minutes.
+"""
 
 import pytest
 
@@ -33,3 +35,11 @@ def test_tables_are_forgotten_when_there_are_too_many(stage: Stage, monkeypatch:
         assert tables.know([two, three])
         tables.forget()
         assert not tables.know([two])
+        assert tables.shape(two).definitions == {"two": "int"}
+        # Another client alters a table, and the leader has no statement for hours.
+        with stage.follower.root() as root, root.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {stage.name}.two MODIFY two DECIMAL(5,1)")
+        assert tables.know([two])
+        monkeypatch.setattr(schema_cache, "_OLDEST_SECONDS", 0)
+        assert not tables.know([two])
+        assert tables.shape(two).definitions == {"two": "decimal(5,1)"}

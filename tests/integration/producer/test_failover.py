@@ -241,13 +241,23 @@ def test_the_server_that_takes_writes_is_the_leader(pair: tuple[MySql, MySql], p
         execute(second, "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
         insert(second, *range(10, 20))
         until(lambda: keys(path) == list(range(20)), what="what the second leader wrote")
+        # They change places again while the producer is connected, and nothing breaks its connection.
+        first.start()
+        replicate(first, source=second)
+        execute(second, "SET PERSIST super_read_only = ON")
+        catch_up(first, source=second)
+        promote(first)
+        insert(first, 20)
+        until(lambda: keys(path) == list(range(21)), what="what the first leader wrote again")
         assert process.poll() is None
-    # The former leader comes back as if nothing had happened.
-    first.start()
+    # Both take writes, as after a failover by mistake.
+    execute(second, "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
     change_profile(path, producer={"retry_seconds": 0})
     line = refused("cdc-producer", path, "--until-current", status=4)
     assert f"several servers take writes: {USER}@127.0.0.1:{first.port}, {USER}@127.0.0.1:{second.port}" in line
-    execute(first, "SET PERSIST super_read_only = ON")
-    insert(second, 20)
+    execute(second, "SET PERSIST super_read_only = ON")
+    # Two addresses may lead to one server.
+    change_profile(path, database={"hosts": [f"localhost:{first.port}", f"127.0.0.1:{second.port}"]})
+    insert(first, 21)
     run_well("cdc-producer", path, "--until-current")
-    assert keys(path) == list(range(21))
+    assert keys(path) == list(range(22))
