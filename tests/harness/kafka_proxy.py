@@ -88,11 +88,12 @@ class KafkaProxy:
     """``with KafkaProxy([port]) as proxy``: clients of ``proxy.bootstrap_servers`` talk to the local brokers at these
     ports.
 
-    ``plan`` gives a request its trouble; ``met`` lists the troubles that have happened, in order.
+    ``plan`` gives a request its trouble; ``met`` lists the troubles that have happened, in order. ``at`` is the proxy's
+    own port if there is one broker; 0 means any free ones.
     """
 
-    def __init__(self, brokers: Collection[int]) -> None:
-        self._listeners = {broker: socket.create_server(("127.0.0.1", 0)) for broker in brokers}
+    def __init__(self, brokers: Collection[int], *, at: int = 0) -> None:
+        self._listeners = {broker: socket.create_server(("127.0.0.1", at)) for broker in brokers}
         ours = {broker: int(listener.getsockname()[1]) for broker, listener in self._listeners.items()}
         self._addresses = {_HOST + _LENGTH.pack(broker): _HOST + _LENGTH.pack(port) for broker, port in ours.items()}
         self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in ours.values())

@@ -14,6 +14,7 @@ from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
 from tests.harness.long_runs import in_long_runs
+from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_pool import KILLED_AT_MOST, ServerPool
 from tests.harness.topic import Stage
 
@@ -174,6 +175,18 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
     yield start
     for broker in brokers:
         broker.kill()
+
+
+@pytest.fixture
+def kafka_at_a_distance(kafka: Kafka) -> Iterator[RemoteKafka]:
+    """The shared broker at an address of the test's own: ``kill`` lets nobody answer there, ``start`` ends that.
+
+    For tests of programs that find no broker. What a broker does once it was killed itself is for ``kafka_broker``,
+    each start of which costs as much as a hundred runs of a program.
+    """
+    remote = RemoteKafka(kafka)
+    yield remote.start()
+    remote.kill()
 
 
 @pytest.fixture

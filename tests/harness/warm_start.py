@@ -235,6 +235,7 @@ def _ended(main: Callable[[], int]) -> NoReturn:
 
 
 if __name__ == "__main__":
+    "localhost".encode("idna")  # a module with large tables, that each program would import at its first connection
     # What has been imported is no garbage: no fork looks through it, and none gets a copy of its pages for that.
     gc.collect()
     gc.freeze()

@@ -13,6 +13,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.altered.impatient_consumer import impatient
 from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, running, write_profile
+from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import LeaderTopic, Stage, number, text
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -132,13 +133,13 @@ def test_it_goes_on_when_the_broker_was_killed(tmp_path: Path, follower: MySql, 
 
 @pytest.mark.parametrize("gone", [in_long_runs("follower"), "broker"])
 def test_it_gives_up_when_a_server_stays_away(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, gone: str
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_at_a_distance: RemoteKafka, gone: str
 ) -> None:
-    broker, server = kafka_broker(), mysql_server(server_id=9)
+    broker, server = kafka_at_a_distance, mysql_server(server_id=9)
     stage = Stage.make(tmp_path, server, broker, name=f"gone_{gone}", consumer={"retry_seconds": 1})
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.apply()
-    with subprocess.Popen([BIN / "cdc-consumer", stage.profile], stderr=subprocess.PIPE, text=True) as process:
+    with running("cdc-consumer", stage.profile) as process:
         stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
         until(lambda: stage.checkpoint() == 2, what="the start")
         (server if gone == "follower" else broker).kill()

@@ -19,7 +19,8 @@ from cdc.sandbox.server.ports import free_port
 from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
 from tests.harness.outside import scrape
 from tests.harness.programs import RETRY_SECONDS, refused, running, write_profile
-from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.remote_kafka import RemoteKafka
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import Body, LeaderTopic, Stage, number, text
 from tests.harness.wait import LIMIT_SECONDS, uncommitted_rows, until
 
@@ -78,9 +79,11 @@ class Table:
         return None if found is None else int(found)
 
 
-def test_kafka_and_the_follower_are_away_at_once(tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory) -> None:
+def test_kafka_and_the_follower_are_away_at_once(
+    tmp_path: Path, follower: MySql, kafka_at_a_distance: RemoteKafka
+) -> None:
     """In the midst of a large transaction, of which parts are executed: they are read anew once Kafka is back."""
-    kafka = kafka_broker()
+    kafka = kafka_at_a_distance
     table = Table.make(tmp_path, follower, kafka, name="both_away")
     records = table.topic.transaction([table.add(id_, "x" * 900_000) for id_ in range(12)])
     table.send(*records[:-1])
@@ -123,9 +126,11 @@ def test_the_connection_is_kept_while_a_record_can_not_be_read(tmp_path: Path, f
         assert table.holder() == before
 
 
-def test_kafka_is_away_while_the_topic_is_awaited(tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory) -> None:
+def test_kafka_is_away_while_the_topic_is_awaited(
+    tmp_path: Path, follower: MySql, kafka_at_a_distance: RemoteKafka
+) -> None:
     """And once more when all is applied: then nobody knows whether there is more, so it is not "0 seconds behind"."""
-    kafka, log, port = kafka_broker(), tmp_path / "log", free_port()
+    kafka, log, port = kafka_at_a_distance, tmp_path / "log", free_port()
     profile = write_profile(
         tmp_path, follower, kafka, name="awaited_long", resource="awaited_long", metrics={"port": port}
     )

@@ -19,7 +19,8 @@ from cdc.sandbox.server.ports import free_port
 from tests.harness.outside import get, health, labels, on_terminal, scrape
 from tests.harness.programs import own_name, refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay
-from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.remote_kafka import RemoteKafka
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -182,9 +183,9 @@ def ails(port: int, *names: str) -> bool:
 
 
 def test_the_producers_health(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, port: int
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_at_a_distance: RemoteKafka, port: int
 ) -> None:
-    leader, kafka = mysql_server(), kafka_broker()
+    leader, kafka = mysql_server(), kafka_at_a_distance
     path = producer_profile(tmp_path, leader, kafka, "health", port)
     with running("cdc-producer", path) as process:
         until(lambda: healthy(port), what="health")
@@ -223,9 +224,9 @@ def test_a_leader_that_hangs_is_noticed_before_the_connection_is_given_up(
 
 
 def test_the_consumers_health(
-    tmp_path: Path, leader: MySql, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, port: int
+    tmp_path: Path, leader: MySql, mysql_server: MySqlFactory, kafka_at_a_distance: RemoteKafka, port: int
 ) -> None:
-    follower, kafka = mysql_server(server_id=2), kafka_broker()
+    follower, kafka = mysql_server(server_id=2), kafka_at_a_distance
     source = producer_profile(tmp_path, leader, kafka, "recovers", 0)
     # No producer runs beside it, however long this takes.
     target = consumer_profile(source, follower, kafka, port, producer={"alive_seconds": 86_400})

@@ -20,6 +20,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
@@ -80,10 +81,10 @@ def test_what_a_quiet_producer_has_passed_can_be_purged(
 
 @pytest.mark.parametrize("away", ["broker", in_long_runs("leader")])
 def test_a_server_that_stays_away(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, away: str
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_at_a_distance: RemoteKafka, away: str
 ) -> None:
     """In `make test` test_monitor.test_the_producers_health has a leader that goes and comes back."""
-    leader, kafka = mysql_server(), kafka_broker()
+    leader, kafka = mysql_server(), kafka_at_a_distance
     path = profile_of(tmp_path, leader, kafka, "away", retry_seconds=int(AWAY_SECONDS) + 60)
     server = kafka if away == "broker" else leader
     with running("cdc-producer", path) as process:
@@ -110,13 +111,13 @@ def test_a_server_that_stays_away(
 
 @pytest.mark.parametrize("away", [in_long_runs("broker"), "leader"])
 def test_a_server_that_stays_away_for_too_long(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, away: str
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_at_a_distance: RemoteKafka, away: str
 ) -> None:
     """In `make test` test_consumer.test_it_gives_up_when_a_server_stays_away has a broker."""
-    leader, kafka = mysql_server(), kafka_broker()
-    path = profile_of(tmp_path, leader, kafka, "gone", retry_seconds=2)
+    leader, kafka = mysql_server(), kafka_at_a_distance
+    path = profile_of(tmp_path, leader, kafka, "stays_gone", retry_seconds=2)
     with running("cdc-producer", path) as process:
-        execute(leader, "INSERT INTO gone.a VALUES (1)")
+        execute(leader, "INSERT INTO stays_gone.a VALUES (1)")
         until(lambda: len(records(path)) == 3, what="the row")
         (kafka if away == "broker" else leader).kill()
         assert process.wait(LIMIT_SECONDS) == 4

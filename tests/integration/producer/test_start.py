@@ -7,7 +7,8 @@ import pytest
 
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import records, running, write_profile
-from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.remote_kafka import RemoteKafka
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -20,12 +21,12 @@ def execute(server: MySql, *statements: str) -> None:
 
 
 def test_servers_that_come_after_the_programs(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_at_a_distance: RemoteKafka
 ) -> None:
     """First the server, which is the follower too, and in offline mode for a while (error 3032), then Kafka."""
-    leader, kafka = mysql_server(), kafka_broker()
-    path = write_profile(tmp_path, leader, kafka, name="late")
-    apply = write_profile(tmp_path, leader, kafka, name="apply")
+    leader, kafka = mysql_server(), kafka_at_a_distance
+    path = write_profile(tmp_path, leader, kafka, name="started_late")
+    apply = write_profile(tmp_path, leader, kafka, name="nothing_to_apply")
     leader.kill()
     kafka.kill()
     with ExitStack() as opened:
