@@ -19,6 +19,7 @@ from tests.harness.server_pool import KILLED_AT_MOST, ServerPool
 from tests.harness.topic import Stage
 
 MARIADB_PROGRAMS = {"10.11": mariadb_programs, "11.8": mariadb_programs_118}
+_LARGE_BINLOG = 4_000_000  # bytes
 _SHARED = ("leader", "follower", "leader_80", "follower_80")
 _KEEPER = pytest.StashKey[int]()
 MySqlFactory = Callable[..., MySql]
@@ -106,9 +107,22 @@ def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
     """Drops from the shared servers the databases that the test created, so that tests do not depend on
     earlier ones.
     """
-    shared = [request.getfixturevalue(name) for name in _SHARED if name in request.fixturenames]
-    with new_databases_dropped(*(server for server in shared if isinstance(server, MySql))):
+    shared = {name: request.getfixturevalue(name) for name in _SHARED if name in request.fixturenames}
+    servers = [server for server in shared.values() if isinstance(server, MySql)]
+    with new_databases_dropped(*servers):
         yield
+    for name, server in shared.items():
+        if name.startswith("leader") and server in servers:
+            _begin_binlog(server)
+
+
+def _begin_binlog(server: MySql) -> None:
+    """Begins a new binlog where the newest one has become large: the server would read through it for each program that
+    starts."""
+    newest = max(server.data.glob("binlog.0*"), key=lambda file: file.name)
+    if newest.stat().st_size > _LARGE_BINLOG:
+        with server.root() as connection, connection.cursor() as cursor:
+            cursor.execute("FLUSH BINARY LOGS")
 
 
 @contextmanager

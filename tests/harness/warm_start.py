@@ -16,6 +16,7 @@ import faulthandler
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -170,37 +171,43 @@ def _forked() -> Callable[[], int]:
     """Forks for each request until there are no more; only the fork that becomes the program returns, with its
     ``main``.
     """
-    requests = socket.socket(fileno=os.dup(0))
+    requests, runs = socket.socket(fileno=os.dup(0)), dict[int, socket.socket]()
+    ended, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing would be written to ``wake``
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     while True:
+        ready, _, _ = select.select([requests, ended], [], [])
+        if ended in ready:
+            ended.recv(_BYTES)
+            _answer(runs)
+        if requests not in ready:
+            continue
         message, descriptors, _, _ = socket.recv_fds(requests, _BYTES, 3)
-        _reap()
         if not message:
             sys.exit()
-        if os.fork() == 0:
-            requests.close()
-            answers = socket.socket(fileno=descriptors[0])
-            pid = os.fork()
-            if pid:
-                _wait(pid, answers)
-            answers.close()
+        answers, pid = socket.socket(fileno=descriptors[0]), os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for each in (requests, ended, wake, answers, *runs.values()):
+                each.close()
             return _program(json.loads(message), *descriptors[1:])
-        for descriptor in descriptors:
+        answers.send(str(pid).encode())
+        runs[pid] = answers
+        for descriptor in descriptors[1:]:
             os.close(descriptor)
 
 
-def _reap() -> None:
-    """Waits for the forks that have ended: if the process ignored SIGCHLD, their CPU time would be lost."""
+def _answer(runs: dict[int, socket.socket]) -> None:
+    """Sends the exit status of each run that has ended."""
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _wait(pid: int, answers: socket.socket) -> NoReturn:
-    answers.send(str(pid).encode())
-    _, status = os.waitpid(pid, 0)
-    with contextlib.suppress(BrokenPipeError):  # the test has given up waiting
-        answers.send(str(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            with runs.pop(pid) as answers, contextlib.suppress(BrokenPipeError):  # the test has given up waiting
+                answers.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 def _program(request: dict[str, object], output: int, errors: int) -> Callable[[], int]:

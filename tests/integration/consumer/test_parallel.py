@@ -2,7 +2,6 @@
 
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,10 +11,11 @@ from cdc.consumer.follower.locks import lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.memory import peak_to_the_end
-from tests.harness.programs import BIN
+from tests.harness.long_runs import LONG
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import Stage, number, text
 from tests.harness.wait import LIMIT_SECONDS, until
+from tests.harness.warm_start import WarmProcess
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +46,7 @@ def test_a_lock_of_somebody_else_is_waited_for(stage: Stage, tmp_path: Path) -> 
     with stage.follower.connect(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO t VALUES (17, 'foreign')")
         with path.open("wb") as log:
-            process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+            process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
         until(lambda: APART in path.read_text(), what="the end of the run")
         connection.rollback()
     assert process.wait() == 0
@@ -61,7 +61,7 @@ def test_a_run_that_failed_leaves_the_usual_patience(stage: Stage, tmp_path: Pat
     with stage.follower.connect(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO t VALUES (2, 'foreign')")
         with path.open("wb") as log:
-            process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+            process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
         until(lambda: APART in path.read_text(), what="the end of the run")
         time.sleep(3)
         connection.rollback()
@@ -82,7 +82,7 @@ def test_a_commit_that_takes_long(tmp_path: Path, mysql_server: MySqlFactory, ka
         # One commit waits for a replica that there is not.
         cursor.execute("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
         cursor.execute("SET GLOBAL rpl_semi_sync_source_timeout = 4000")
-        process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+        process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
         until(lambda: stage.checkpoint() > before + 100, what="a run")
         cursor.execute("SET GLOBAL rpl_semi_sync_source_enabled = ON")
         assert process.wait() == 0
@@ -119,7 +119,7 @@ def test_connections_that_are_killed(stage: Stage, tmp_path: Path) -> None:
     count, killed = 3000, 0
     send_rows(stage, range(count))
     with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+        process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
     with stage.follower.root() as connection, connection.cursor() as cursor:
         while process.poll() is None and killed < 6:
             cursor.execute("SELECT IS_USED_LOCK(%s)", [lock_name(stage.name, 0 if killed % 3 == 2 else 1)])
@@ -139,9 +139,9 @@ def test_a_consumer_that_is_killed_or_stopped(stage: Stage, tmp_path: Path) -> N
     """At any moment of a run: the next one goes on where the follower is."""
     count, chance = 4000, random.Random()
     send_rows(stage, range(count))
-    for round_number in range(6):
+    for round_number in range(6 if LONG else 3):
         with (tmp_path / "log").open("ab") as log:
-            process = subprocess.Popen([BIN / "cdc-consumer", stage.profile], stderr=log)
+            process = WarmProcess("cdc-consumer", str(stage.profile), stderr=log.fileno())
         before = stage.checkpoint()
         until(lambda before=before: stage.checkpoint() > before, what="progress")
         time.sleep(chance.random() / 4)

@@ -1,7 +1,6 @@
 """Bad input ends in one line with the place and the way out, and nothing is applied."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,11 @@ from confluent_kafka.admin import (
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.leader_settings import gtid_options
-from tests.harness.programs import BIN, refused, run, running, write_profile
+from tests.harness.programs import refused, run, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import LeaderTopic, Stage, number
 from tests.harness.wait import LIMIT_SECONDS, until
+from tests.harness.warm_start import WarmProcess
 
 pytestmark = pytest.mark.integration
 
@@ -139,7 +139,7 @@ def test_a_follower_that_is_read_only(tmp_path: Path, mysql_server: MySqlFactory
     )
     log = tmp_path / "log"
     with stage.follower.root() as connection, connection.cursor() as cursor, log.open("w") as stderr:
-        process = subprocess.Popen([BIN / "cdc-consumer", profile], stderr=stderr)
+        process = WarmProcess("cdc-consumer", str(profile), stderr=stderr.fileno())
         until(lambda: " start " in log.read_text(), what="the start")
         cursor.execute("SET GLOBAL read_only = ON")
         stage.create_table("t", "(i INT)")

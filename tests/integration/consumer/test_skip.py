@@ -1,14 +1,14 @@
 """cdc-consumer --skip: the operator lets the follower do without a record that it refuses, and nothing else."""
 
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.harness.programs import BIN, refused, run_well, running
+from tests.harness.programs import refused, run_well, running
 from tests.harness.topic import Stage, number, text
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
+from tests.harness.warm_start import WarmProcess
 
 pytestmark = pytest.mark.integration
 
@@ -56,12 +56,13 @@ def test_a_conflict_that_was_rolled_back_is_not_counted(tmp_path: Path, stage: S
     odd = stage.topic.add(path, COLUMNS, [{"NewType": 1}, text("a")], key=["id"])
     stage.topic.send([missing, locked, odd])
     said = tmp_path / "said"
-    command = [BIN / "cdc-consumer", stage.profile, "--until-current", "--skip", "5"]
+    command = ["cdc-consumer", str(stage.profile), "--until-current", "--skip", "5"]
     with stage.follower.connect(database=stage.name, autocommit=False) as holder, holder.cursor() as cursor:
         cursor.execute("SELECT * FROM t FOR UPDATE")
-        with said.open("w") as log, subprocess.Popen(command, stderr=log) as process:
+        with said.open("w") as log, WarmProcess(*command, stderr=log.fileno()) as process:
             until(lambda: "waiting for a server" in said.read_text(), what="the first attempt's end")
             holder.rollback()
+            process.wait(LIMIT_SECONDS)
     assert process.returncode == 0, said.read_text()
     assert said.read_text().count(" conflict ") == 2
     assert " conflicts=1 " in said.read_text()

@@ -1,7 +1,6 @@
 """Tables that are copied into the stream: a follower gets the leader's rows, whatever it had and whatever changes."""
 
 import random
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.long_runs import in_long_runs
 from tests.harness.pair import Pair
-from tests.harness.programs import BIN, as_json, end_offset, own_name, run_well
+from tests.harness.programs import as_json, end_offset, own_name, run, run_well, running
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -46,7 +45,7 @@ def _written_to(leader: MySql, database: str) -> Iterator[None]:
 
     def write() -> None:
         with leader.root(database=database, autocommit=True) as connection, connection.cursor() as cursor:
-            while not stop.is_set():
+            while not stop.wait(0.005):
                 number = seed.randrange(4000)
                 for statement in (
                     f"REPLACE INTO t (id, n) VALUES ({number}, {number})",
@@ -151,9 +150,8 @@ def test_what_the_filters_let_in_later_is_created_and_copied(
         "INSERT INTO parent VALUES (7000)",
     )  # fmt: skip
     wide = pair(include_dbs=[f"{name}*"])
-    printed = subprocess.run(
-        [BIN / "cdc-producer", wide.source, "--dry-run"], capture_output=True, text=True, check=True
-    )
+    printed = run("cdc-producer", wide.source, "--dry-run")
+    assert printed.returncode == 0, printed.stderr
     assert "copies first what the filters let in now" in printed.stdout
     assert f"{name}.t:" not in printed.stdout
     with _written_to(leader, name):
@@ -253,13 +251,13 @@ def test_tables_without_a_key_are_copied_as_a_whole(
     slow = {"producer": {"start": "copy", "copy_rows_per_second": 2000}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys | slow, target=keys)
     _make_tables_without_a_key(pair, name)
-    producer = subprocess.Popen([BIN / "cdc-producer", pair.source], stderr=subprocess.PIPE, text=True)
-    assert producer.stderr is not None
-    assert any("copying a table table=" in line for line in producer.stderr)
-    written = end_offset(kafka, name)
-    until(lambda: end_offset(kafka, name) > written, what="a piece")
-    producer.kill()
-    producer.communicate()
+    with running("cdc-producer", pair.source) as producer:
+        assert producer.stderr is not None
+        assert any("copying a table table=" in line for line in producer.stderr)
+        written = end_offset(kafka, name)
+        until(lambda: end_offset(kafka, name) > written, what="a piece")
+        producer.kill()
+        producer.wait()
     run_well("cdc-consumer", pair.target, "--until-current")
     with _changed_without_end(
         leader,

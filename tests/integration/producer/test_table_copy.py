@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.long_runs import in_long_runs
-from tests.harness.programs import BIN, as_json, end_offset, own_name, refused, run, run_well, running, write_profile
+from tests.harness.programs import as_json, end_offset, own_name, refused, run, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
+from tests.harness.warm_start import WarmProcess
 
 pytestmark = pytest.mark.integration
 
@@ -121,7 +121,7 @@ def test_a_table_that_is_locked_holds_neither_the_stream_nor_the_end(
     run_well("cdc-producer", profile, "--copy", f"{name}.t")
     with leader.root(database=name, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("LOCK TABLES t WRITE")
-        producer = subprocess.Popen([BIN / "cdc-producer", profile])
+        producer = WarmProcess("cdc-producer", str(profile))
         try:
             until(lambda: _waits_for_lock(leader), what="a chunk is asked for")
             _run(leader, name, "INSERT INTO other VALUES (1)")
