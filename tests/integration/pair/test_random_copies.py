@@ -33,7 +33,7 @@ HISTORIES = int(os.environ.get("CDC_COPIED_HISTORIES", "1"))
 _TABLES = 4  # that are there before the copy
 # An XA transaction that a copy begins amidst stops the producer; views that are invalid when it begins are not copied.
 _LEFT_OUT = ("XA", "ALTER VIEW", "DROP VIEW `")
-_TURNS = 3  # copies of all tables, one after the other
+_TURNS = 3 if LONG else 2  # copies of all tables, one after the other
 # A copy begins again with each statement on its table, so on a busy machine it would not end while there is one.
 _DEEDS = 400 if LONG else 200  # of a turn, mostly more than the copy takes
 

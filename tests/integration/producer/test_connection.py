@@ -40,9 +40,9 @@ def keys(path: Path) -> list[int]:
 
 
 def insert(leader: MySql, rows: int) -> None:
-    """One statement, one transaction, of ``rows`` rows of 1 kB."""
+    """One statement, one transaction, of ``rows`` rows of 16 kB."""
     ((first,),) = execute(leader, "SELECT COUNT(*) FROM d.a")
-    values = ", ".join(f"({number}, REPEAT('x', 1000))" for number in range(first, first + rows))
+    values = ", ".join(f"({number}, REPEAT('x', 16000))" for number in range(first, first + rows))
     execute(leader, f"INSERT INTO d.a VALUES {values}")
 
 
@@ -88,18 +88,18 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str, troubles: tuple[Trouble, ...]
 ) -> None:
     leader = mysql_server(*gtid_options(gtids))
-    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t VARCHAR(1000))")
+    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t VARCHAR(16000))")
     with Relay(leader.port) as relay:
         steps, through = {"commit_records": 2, "record_bytes": 100_000}, {"port": relay.port}
         path = write_profile(tmp_path, leader, kafka, name=f"ends-{gtids}", producer=steps, database=through)
         for relay.reset in (False, True):
-            insert(leader, 2_600)
+            insert(leader, 165)
             relay.cuts = [2_500_000, 500_000, 1_200_000]
             log = run_well("cdc-producer", path, "--until-current")
             assert not relay.cuts, log
         # More than sockets hold, so that the leader has to wait for one who does not read.
         for trouble in troubles:
-            insert(leader, 16_000)
+            insert(leader, 1_000)
             relay.slowly = 0.002  # so that the trouble comes in time, however fast the machine is
             with running("cdc-producer", path) as process:
                 until(lambda: newest(kafka, path.stem).partial, what="a part of the transaction")

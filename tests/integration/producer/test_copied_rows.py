@@ -30,6 +30,7 @@ from tests.checks.binlog import events, position
 from tests.generators.random_documents import document
 from tests.generators.random_history import RandomHistory
 from tests.generators.random_tables import LAX, random_table
+from tests.harness.long_runs import LONG
 from tests.harness.seed import SEED
 from tests.integration.pair.test_types import load
 
@@ -381,7 +382,7 @@ def test_tables_that_come_and_go_while_a_leader_is_listed_are_no_refusal(shared:
     changing.start()
     try:
         leader, filters = inspect(shared.settings, name="leader"), Filters(include_dbs=(name,))
-        found = [Structures(shared.settings, leader, filters).read() for _ in range(40)]
+        found = [Structures(shared.settings, leader, filters).read() for _ in range(40 if LONG else 20)]
     finally:
         stop.set()
         changing.join()
@@ -418,7 +419,7 @@ def test_what_is_created_is_read_again_where_a_statement_has_changed_it(shared: 
             return False
         return True
 
-    for _ in range(TABLES * 3):
+    for _ in range(TABLES * 2):
         deed = history.next()
         if deed.ddl and is_done(deed.statements[-1]):
             history.tables = deed.tables
