@@ -44,12 +44,11 @@ def test_a_broker_that_has_lost_acknowledged_records(
     pair.on_leader("CREATE DATABASE lost", *(f"CREATE TABLE {table} (i INT PRIMARY KEY)" for table in TABLES))
     insert(pair, 1)
     pair.replicate()
-    broker.stop()
     partitions = [broker.folder / "data" / name for name in LOST[lost]]
     partitions = [each for each in partitions if each.exists()]
     for each in partitions:
-        shutil.copytree(each, tmp_path / "earlier" / each.name)
-    broker.start()
+        # A broker that runs has indexes of 10 MB, which it makes anew where they are missing.
+        shutil.copytree(each, tmp_path / "earlier" / each.name, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
     insert(pair, *range(2, 8))
     run_well("cdc-producer", pair.source, "--until-current", *(["--copy", "lost.a"] if lost == "copy" else []))
     if applied:

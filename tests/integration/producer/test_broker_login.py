@@ -31,6 +31,8 @@ def guarded(kafka_broker: KafkaFactory) -> str:
             "inter.broker.listener.name": "PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.guarded.plain.sasl.jaas.config": login,
+            # A client that fails at once tries it forty times a second, each of which costs a broker twenty ms.
+            "listener.name.guarded.max.connection.creation.rate": "5",
         },
     )
     return f"127.0.0.1:{outer}"
