@@ -12,6 +12,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_consumer import POINTS
 from tests.checks.compare import content
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import records, run, run_well, schema_rights, write_profile
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
@@ -51,10 +52,10 @@ ALTER DATABASE {0} CHARACTER SET latin1
 INSERT INTO {0}.u VALUES (9, 9, 9)"""
 
 
-@pytest.mark.parametrize("privileges", ["server", "schema"])
+@pytest.mark.parametrize("privileges", [in_long_runs("server"), "schema"])
 def test_kills_at_named_points(privileges: str, tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
     """Also with a user who may not assign GTIDs, so that the follower's binlog shows what was executed, and with one
-    kind of user after the other, so that each finds what the other has begun.
+    kind of user after the other, so that each finds what the other has begun: that has kills of both.
     """
     name = f"ddl_points_{privileges}"
     databases = [f"{name}_{number}" for number in range(ROUNDS)]

@@ -28,10 +28,10 @@ from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
-from tests.harness.long_runs import LONG, in_long_runs
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.harness.readable import until_readable
-from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -171,8 +171,12 @@ def test_partitions_are_merged_again(stage: TableTopics) -> None:
     assert json.loads(newest.value() or b"").keys() == {"version", "next_sequence", "packed"}
 
 
+@pytest.mark.long
 def test_a_running_pair_meets_new_tables_and_kills(stage: TableTopics) -> None:
-    """New topics in the middle of a run, both programs killed at any moment: the follower ends as the leader."""
+    """New topics in the middle of a run, both programs killed at any moment: the follower ends as the leader.
+
+    In `make test` test_crash.test_random_kills has both, with a topic for each table.
+    """
     enough = threading.Event()
 
     def load() -> None:
@@ -193,7 +197,7 @@ def test_a_running_pair_meets_new_tables_and_kills(stage: TableTopics) -> None:
 
     with threading_of(load):
         try:
-            for _ in range(4 if LONG else 2):
+            for _ in range(4):
                 killed_after_some_commits(stage)
         finally:
             enough.set()
@@ -204,20 +208,21 @@ def test_a_running_pair_meets_new_tables_and_kills(stage: TableTopics) -> None:
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
-def test_names_that_collide_or_that_kafka_forbids(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory
-) -> None:
-    leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()
+def test_names_that_collide_or_that_kafka_forbids(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """The prefix is that of the commit log, too: all names are as they are without one, and no other test has them."""
+    leader, follower, prefix = mysql_server(server_id=1), mysql_server(server_id=2), "collide."
     long = "я" * 64
     names = [("a", "b_c"), ("a_b", "c"), ("a", "B_c"), ("a", "b.c"), ("a", "é x"), (long, long), ("a", "commits")]
     for database, table in names:
         execute(leader, f"CREATE DATABASE IF NOT EXISTS `{database}`", f"CREATE TABLE `{database}`.`{table}` (i INT)")
         execute(leader, f"INSERT INTO `{database}`.`{table}` VALUES ({len(table)})")
-    source = write_profile(tmp_path, leader, kafka, name="source", topic="a", kafka={"layout": "per_table"})
-    target = write_profile(tmp_path, follower, kafka, name="target", topic="a", kafka={"layout": "per_table"})
+    keys = {"topic": f"{prefix}a", "resource": "a", "kafka": {"layout": "per_table", "prefix": prefix}}
+    source = write_profile(tmp_path, leader, kafka, name="source", **keys)
+    target = write_profile(tmp_path, follower, kafka, name="target", **keys)
     run_well("cdc-producer", source, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
-    topics = [name for name in kafka.admin().list_topics(timeout=LIMIT_SECONDS).topics if not name.startswith("_")]
+    found = kafka.admin().list_topics(timeout=LIMIT_SECONDS).topics
+    topics = [name.removeprefix(prefix) for name in found if name.startswith(prefix)]
     assert len(topics) == len(names) + 2
     assert {"a_b_c", "a_B_c", "a.commits", "mysql_binlog_events"} < set(topics)
     for database in ("a", "a_b", long):

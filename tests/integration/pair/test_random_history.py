@@ -22,6 +22,7 @@ from tests.checks.compare import content, in_lower_case, numbers_given_twice
 from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_history import Deed, RandomHistory
 from tests.generators.random_tables import LAX
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
@@ -86,11 +87,14 @@ def in_random_case(chance: random.Random) -> Callable[[str], str]:
     return lambda text: _NAMES.sub(lambda name: "".join(chance.choice((c.upper(), c.lower())) for c in name[0]), text)
 
 
-@pytest.mark.parametrize("leader_folds", [True, False], ids=["both_servers", "the_follower"])
+@pytest.mark.parametrize("leader_folds", [in_long_runs(True), False], ids=["both_servers", "the_follower"])
 def test_random_history_where_names_are_in_lower_case(
     tmp_path: Path, leader: MySql, kafka: Kafka, mysql_server: MySqlFactory, leader_folds: bool
 ) -> None:
-    """A leader that has all names in lower case takes them in any; of one that has not, each name has one spelling."""
+    """A leader that has all names in lower case takes them in any; of one that has not, each name has one spelling.
+
+    In `make test` test_cases has a leader that does (cases/names/both_in_lower_case.sql).
+    """
     follower = mysql_server(_LOWER_CASE, server_id=42)
     leader = mysql_server(_LOWER_CASE, server_id=41) if leader_folds else leader
     chance = random.Random(f"{SEED} names")

@@ -13,7 +13,7 @@ from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content, databases
-from tests.harness.leader_settings import MATRIX, LeaderSettings, across_settings, gtid_options
+from tests.harness.leader_settings import MATRIX, LeaderSettings, across_settings
 from tests.harness.long_runs import LONG, in_long_runs
 from tests.harness.programs import json_lines, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
@@ -65,6 +65,7 @@ def profile(folder: Path, leader: MySql, kafka: Kafka, *, name: str) -> Path:
 def test_all_types(
     tmp_path: Path, mysql_server: MySqlFactory, follower: MySql, kafka: Kafka, settings: LeaderSettings
 ) -> None:
+    """In `make test` test_the_records_are_the_same_whatever_the_binlog_looks_like has the other settings."""
     leader = mysql_server(*DURABLE_ENOUGH, *settings.options, server_id=3)
     load(leader, compression=settings.compression)
     name = f"types-{settings.name}"
@@ -150,7 +151,8 @@ def check_copies(folder: Path, follower: MySql, kafka: Kafka, tables: dict[str, 
 def test_the_records_are_the_same_whatever_the_binlog_looks_like(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
 ) -> None:
-    leader = mysql_server(*DURABLE_ENOUGH, *gtid_options(gtids), server_id=3)
+    split = LeaderSettings(gtids=gtids, row_events="split" if gtids == "OFF" else "whole")
+    leader = mysql_server(*DURABLE_ENOUGH, *split.options, server_id=3)
     for compression, checksum in SETTINGS:
         # Each change of the checksum begins a new binlog.
         execute(leader, f"SET GLOBAL binlog_checksum = {checksum}", "FLUSH BINARY LOGS", "CREATE DATABASE next_round")

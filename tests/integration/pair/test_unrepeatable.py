@@ -10,6 +10,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_producer import POINTS
 from tests.checks.compare import content
+from tests.harness.long_runs import in_long_runs
 from tests.harness.pair import Pair
 from tests.harness.programs import as_json, run, run_well
 
@@ -54,9 +55,12 @@ def test_an_imported_tablespace_is_copied(tmp_path: Path, leader: MySql, followe
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("written", ["transactions", "plain"])
+@pytest.mark.parametrize("written", ["transactions", in_long_runs("plain")])
 def test_no_kill_loses_the_copy(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, written: str) -> None:
-    """The producer dies at records and commits around each statement; the table is copied after it all the same."""
+    """The producer dies at records and commits around each statement; the table is copied after it all the same.
+
+    In `make test` test_kill_points.test_kills_at_named_points has the plain way of writing.
+    """
     name = f"unrepeated_{written}"
     topics = {"kafka": {"transactions": written == "transactions"}}
     options = {

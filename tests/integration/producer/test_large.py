@@ -78,11 +78,15 @@ def test_a_large_transaction(
         applied_at_once(tmp_path, mysql_server("--innodb-redo-log-capacity=1G"), kafka, name, capsys)
 
 
+@pytest.mark.long
 def test_a_large_row(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of which each is more than one message. The producer keeps the update on disk, an event of more than 16 MiB; the
-    memory of the consumer is bounded by the row's size."""
+    memory of the consumer is bounded by the row's size.
+
+    In `make test` test_large_rows_in_all_kinds_of_changes_through_kills has larger rows.
+    """
     keys = {"filters": {"include_dbs": ["largerow"]}, "producer": {"start": "now"}}
     source = write_profile(tmp_path, leader, kafka, name="largerow", **keys)
     target = write_profile(tmp_path, follower, kafka, name="largerow-target", topic="largerow", **keys)
