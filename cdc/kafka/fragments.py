@@ -195,23 +195,13 @@ class Fragments:
             begun = _Begun(fragment, on_disk=self._on_disk and fragment.total >= _MANY)
         first = begun.first
         if fragment != first._replace(number=begun.count):
-            raise PromiseError(
-                f"the fragments of record {first.sequence} are not complete",
-                code="CDC-RECORD-FRAGMENTS",
-                where=_place(message),
-                hint=_HINT,
-            )
+            raise _damaged(message, f"the fragments of record {first.sequence} are not complete")
         begun.add(message.value() or b"")
         if begun.count < first.total:
             self._begun[partition] = begun
             return None
         if begun.checksum != first.checksum:
-            raise PromiseError(
-                f"the fragments of record {first.sequence} are not what was written",
-                code="CDC-RECORD-FRAGMENTS",
-                where=_place(message),
-                hint=_HINT,
-            )
+            raise _damaged(message, f"the fragments of record {first.sequence} are not what was written")
         message.set_value(begun.value())
         return message
 
@@ -226,6 +216,10 @@ def first_whole_sequence(message: Message) -> int:
     if fragment is not None:
         return fragment.sequence + (fragment.number > 0)
     return Record.parse(message.value() or b"", where=_place(message)).sequence
+
+
+def _damaged(message: Message, what: str) -> PromiseError:
+    return PromiseError(what, code="CDC-RECORD-FRAGMENTS", where=_place(message), hint=_HINT)
 
 
 def _place(message: Message) -> str:

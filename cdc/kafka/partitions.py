@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-from cdc.errors import Disconnected
+from cdc.errors import CdcError, Disconnected
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.kafka.known_topics import topics_shown
@@ -296,28 +296,29 @@ def between(
                 where=f"topic {min(waiting)[0]}",
             )
         partition, error = _partition_of(message), message.error()
-        if error is not None and error.code() in NOT_AUTHORIZED:
-            # An error about the group contains no partition.
-            where = f"topic {partition[0] or min(waiting)[0]}"
-            raise denied(error, operation="READ", where=where, group=group)
-        if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
-            # The caller asks for the offsets again, which begin later now, or end earlier.
-            raise Disconnected(
-                f"the messages to read next are gone from the topic: {error.str()}",
-                code="CDC-TOPIC-OFFSETS-GONE",
-                where=f"topic {partition[0] or min(waiting)[0]}",
-                hint="retention has deleted them, or a broker lost them, while they were read",
-            )
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise Disconnected(
-                f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=f"topic {partition[0]}"
-            )
+            # An error about the group contains no partition.
+            raise _read_error(error, f"topic {partition[0] or min(waiting)[0]}", group)
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message
         # A busy broker may report the end of the partition too early; the remaining messages follow later.
         if offset >= (ends[partition] - 1 if error is None else ends[partition]):
             waiting.discard(partition)
+
+
+def _read_error(error: KafkaError, where: str, group: str) -> CdcError:
+    if error.code() in NOT_AUTHORIZED:
+        return denied(error, operation="READ", where=where, group=group)
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:
+        # The caller asks for the offsets again, which begin later now, or end earlier.
+        return Disconnected(
+            f"the messages to read next are gone from the topic: {error.str()}",
+            code="CDC-TOPIC-OFFSETS-GONE",
+            where=where,
+            hint="retention has deleted them, or a broker lost them, while they were read",
+        )
+    return Disconnected(f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=where)
 
 
 def _partition_of(message: Message) -> Partition:

@@ -260,6 +260,13 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
         # An updated row may have a value of a unique key that the row with the highest AUTO_INCREMENT value had before,
         # or may even be that row.
         kinds = _by_operation(effects, None)
+    yield from _in_steps(kinds, numbered, flags)
+
+
+def _in_steps(kinds: Mapping[str, list[Change]], numbered: Change | None, flags: int) -> Iterator[Step]:
+    """Yields a step for each kind. ``numbered`` inserts the row with the highest AUTO_INCREMENT value if no step writes
+    it.
+    """
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
             # The row with the highest AUTO_INCREMENT value is inserted and deleted only to advance the counter. This
