@@ -30,6 +30,10 @@ SELECT table_name, columns_json FROM cdc.types WHERE resource = '{leader}';
 -- = ["t", "{\"i\": \"int\"}"]
 -- @leader
 ALTER TABLE name_taken_2.t ADD j INT;
+-- On the follower a view has the name of the table.
+CREATE VIEW name_taken.v AS SELECT 1 AS i;
+CREATE TABLE name_taken_2.v (i INT);
+INSERT INTO name_taken_2.v VALUES (1);
 -- @apply
 -- @follower
 SELECT table_name, columns_json FROM cdc.types WHERE resource = '{leader}';
