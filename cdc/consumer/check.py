@@ -171,9 +171,13 @@ class _Check:
                 "the tables' definitions are not compared: the follower is new, and the topic creates them"
             )
             return
+        brokers, commits = Brokers(self._profile.kafka.properties()), self._profile.kafka.topics().commits
+        newest = brokers.commits(commits)
+        # To a leader that stores names in lower case, its producer's filters mean names in any case.
+        leader = leader.folded() if newest is not None and newest.folds_names else leader
         compare = Comparison(self._startup.scope, leader, self._startup.renames, folds=self._session.folds_names)
         compare.read()
-        following = Brokers(self._profile.kafka.properties()).next_sequence(self._profile.kafka.topics().commits)
+        following = brokers.next_sequence(commits)
         behind = (following or 0) - 1 - (-1 if checkpoint is None else checkpoint.sequence)
         for error in compare.errors():
             if behind > 0:

@@ -9,7 +9,7 @@ from cdc.consumer.follower.table_definitions import Definitions, table_definitio
 from cdc.consumer.literals.values import identifier
 from cdc.errors import UserError
 from cdc.model.folding import folded
-from cdc.sql.table_differences import differences
+from cdc.sql.table_differences import differences, with_folded_names
 
 __all__ = ["Comparison"]
 
@@ -39,11 +39,17 @@ class Comparison:
         reports a lag instead of a problem. Raises UserError.
         """
         self._theirs = table_definitions(self._leader.database, wants=self._wanted)
-        own = self._profile.consumer.schema
-        self._ours = table_definitions(
-            self._profile.database,
-            wants=lambda database, table: database != own and self._wanted(self._renames.former(database), table),
-        )
+        theirs = {self._name(*table) for table in self._theirs.tables}
+        # The follower shows names in lower case, where it folds them; the leader's filters have them in any case.
+        leader = self._leader.filters.folded() if self._folds else self._leader.filters
+        own, ours = self._profile.consumer.schema, self._profile.filters
+
+        def wanted(database: str, table: str) -> bool:
+            former = self._renames.former(database), table
+            is_replicated = database != own and leader.wants_table(*former) and ours.wants_table(*former)
+            return is_replicated or (database, table) in theirs
+
+        self._ours = table_definitions(self._profile.database, wants=wanted)
 
     def errors(self) -> Iterator[UserError]:
         """Yields an error for each table that only one server has, or that they define differently."""
@@ -63,7 +69,9 @@ class Comparison:
         return f"{what} of {self._compared} tables were compared with the leader {self._leader.database}"
 
     def _different(self, name: Table, there: str) -> UserError | None:
-        found = differences(self._ours.tables[name], there, any_engine=self._profile.consumer.engine != "keep")
+        here = self._ours.tables[name]
+        here = with_folded_names(here) if self._folds else here
+        found = differences(here, there, any_engine=self._profile.consumer.engine != "keep")
         if not found:
             return None
         table = ".".join(map(identifier, name))
@@ -75,7 +83,7 @@ class Comparison:
         )
 
     def _wanted(self, database: str, table: str) -> bool:
-        """Whether the table passes the producer's and the consumer's filters; the names are the leader's."""
+        """Whether a table of the leader passes the producer's and the consumer's filters."""
         names = (folded(database), folded(table)) if self._folds else (database, table)
         return self._leader.filters.wants_table(database, table) and self._profile.filters.wants_table(*names)
 
@@ -85,7 +93,8 @@ class Comparison:
         return self._renames.new(names[0]), names[1]
 
     def _text(self, definition: str) -> str:
-        """Returns the leader's definition with the follower's database names."""
+        """Returns the leader's definition with the follower's names of databases and tables."""
+        definition = with_folded_names(definition) if self._folds else definition
         return _OTHER_DATABASE.sub(lambda found: identifier(self._renames.new(found[1].replace("``", "`"))), definition)
 
 

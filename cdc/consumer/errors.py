@@ -161,6 +161,10 @@ class Unapplicable(PromiseError):
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()
 
+    def without_skip(self) -> PromiseError:
+        """Returns the error without the command that skips the record, for a record that can't be skipped."""
+        return PromiseError(self.what, code=self.code, where=self.where, hint=self._fix)
+
     def _say(self) -> None:
         numbers = sorted({*self._skipped, self.record.sequence})
         these = "this record" if len(numbers) == 1 else "these records"

@@ -59,7 +59,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         startup = _opened(profile, opened, retry=retry, counters=counters, stop=stop)
         reader, source = startup.reader, startup.source
         if startup.session.folds_names:
-            options.skips.fold()
+            options.skips.fold(new=startup.renames.new)
         topic = startup.topic(wait=not options.until_current)
         if topic is None:
             return

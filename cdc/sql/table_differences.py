@@ -5,12 +5,17 @@ other. Pure.
 import re
 from typing import NamedTuple
 
-__all__ = ["Difference", "differences"]
+from cdc.model.folding import folded
+
+__all__ = ["Difference", "differences", "with_folded_names"]
 
 _NAME = r"`(?:[^`]|``)+`"
 _COLUMN = re.compile(_NAME)
 _KEY = re.compile(rf"(?:UNIQUE |FULLTEXT |SPATIAL )?KEY ({_NAME})")
 _CONSTRAINT = re.compile(rf"CONSTRAINT ({_NAME})")
+# In the line of a constraint: its own name, and the table to which a foreign key refers.
+_CONSTRAINT_LINE = re.compile(r"^  CONSTRAINT .*$", re.MULTILINE)
+_NAMES = re.compile(rf"(?<=CONSTRAINT ){_NAME}|(?<=REFERENCES ){_NAME}(?:\.{_NAME})?")
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
 _ENGINE = re.compile(r"ENGINE=\w+ ?")
 # A follower has the leader's table in a tablespace of its own (cdc.consumer.source.follower_statements).
@@ -46,6 +51,16 @@ def differences(here: str, there: str, *, any_engine: bool = False) -> list[Diff
     found = [_difference(name, ours.get(name), theirs.get(name)) for name in ours | theirs]
     # A key or constraint is dropped before its columns, and added after them.
     return sorted((each for each in found if each is not None), key=lambda each: _rank(each.change))
+
+
+def with_folded_names(text: str) -> str:
+    """Returns the output of SHOW CREATE TABLE with the names in constraints in lower case, for a comparison with a
+    server that stores names of tables in lower case.
+
+    It shows those of referenced tables so, and makes names of constraints of its own (``pet_ibfk_1``) from the name of
+    the table. The case of a constraint's name has no meaning.
+    """
+    return _CONSTRAINT_LINE.sub(lambda line: _NAMES.sub(lambda name: folded(name[0]), line[0]), text)
 
 
 def _rank(change: str) -> int:

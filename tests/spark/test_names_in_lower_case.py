@@ -58,6 +58,8 @@ def test_names_in_lower_case(
     pair.on_leader(f"CREATE DATABASE {DATABASE}")
     pair.on_leader(*WORK, database=DATABASE)
     pair.replicate()
+    checked = run("cdc-consumer", pair.target, "--check", "--leader", pair.source)
+    assert (checked.returncode, "definitions of 4 tables" in checked.stdout) == (0, True), checked.stdout
     pair.on_follower("DELETE FROM KEEPER WHERE Id = 3", "DELETE FROM `É*C ~` WHERE Id = 2", database=DATABASE)
     audit = pair.audit(spark, tmp_path / "drifted", consumer=True)
     assert (audit.reasons, audit.schema, audit.foreign_writes) == ([], [], 2)

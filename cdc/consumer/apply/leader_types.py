@@ -22,10 +22,10 @@ _CHANGING = ("Table", "Index", "Database")
 class LeaderTypes:
     """The types of the leader's columns, from the newest records that contained them. They are stored on the follower,
     since the records after a restart may not contain them. ``on_follower(uri)`` returns the follower's name of an
-    object; ``uri`` is its name on the leader.
+    object, or None if it has none; ``uri`` is its name on the leader.
     """
 
-    def __init__(self, session: Session, *, on_follower: Callable[[Uri], Uri]) -> None:
+    def __init__(self, session: Session, *, on_follower: Callable[[Uri], Uri | None]) -> None:
         self._session = session
         self._on_follower = on_follower
         self._types: dict[Uri, Mapping[str, str]] = {}
@@ -59,7 +59,8 @@ class LeaderTypes:
         """
         ends = [affect[end] for statement in statements for affect in statement.affects for end in ("uri", "to")
                 if end in affect and affect["action"].endswith(_CHANGING)]  # fmt: skip
-        for changed in dict.fromkeys(self._on_follower(Uri.parse(end)) for end in ends):
+        here = (self._on_follower(Uri.parse(end)) for end in ends)
+        for changed in dict.fromkeys(each for each in here if each is not None):
             tables = [changed] if changed.table else [each for each in self._types if each.database == changed.database]
             for table in tables:
                 self._types[table] = {}

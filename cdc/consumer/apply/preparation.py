@@ -181,7 +181,10 @@ class Preparation:
             return ChunkPlan(chunk, chunk.emptied(), refused=error)
 
     def _passing(self, batch: Batch) -> list[Record]:
-        return [record for record in batch.records if self._passes(record.uri) and not self._copied.has(record)]
+        # A record without rows and range has no effect, and its name may be that of another table on the follower
+        # (``Renaming.rows``).
+        records = [record for record in batch.records if len(record.rows) or record.range is not None]
+        return [record for record in records if self._passes(record.uri) and not self._copied.has(record)]
 
     def _run_statements(self, batch: Batch, commit: Commit) -> Batch:
         """Executes the batch's DDL statements; returns a batch with only the executed statements."""

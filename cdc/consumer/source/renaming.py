@@ -147,8 +147,12 @@ class Renaming:
         """Whether an object is replicated; ``uri`` is the object's name on the follower."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
-    def on_follower(self, uri: Uri) -> Uri:
-        """Returns the name of an object on the follower; ``uri`` is its name on the leader."""
+    def on_follower(self, uri: Uri) -> Uri | None:
+        """Returns the name of an object on the follower; ``uri`` is its name on the leader. Returns None if another
+        database has that name on the follower, so that the object can't exist there.
+        """
+        if uri.database in self._renames.taken:
+            return None
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
@@ -185,8 +189,9 @@ class Renaming:
         if self._replicated(uri):
             raise self._taken(record, uri.database)
         # The rows are not replicated. They are removed here, because later stages know only the follower's names, and
-        # would write the rows to the other database.
-        return record.emptied()
+        # would write the rows to the other database. They would also take the record's types for those of the other
+        # database's columns, and its mark of a copy for that of the other table.
+        return replace(record.emptied(), types=(), copying=False)
 
     def statement(self, record: Record) -> Record:
         """Returns a replicated Query record with the follower's names in its text and context; ``affects`` is

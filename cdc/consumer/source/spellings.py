@@ -67,7 +67,7 @@ class Spellings:
     def folded(self, record: Record) -> Record:
         """Returns the record with folded names. Must be called for each record, in the order of the stream.
 
-        Raises Unapplicable for rows of a table if the name of another table on the follower has the same folded form.
+        Raises PromiseError for rows of a table if the name of another table on the follower has the same folded form.
         """
         if record.operation in ("Query", SKIPPED):
             if record.operation == "Query":
@@ -103,7 +103,8 @@ class Spellings:
     def _see_rows(self, record: Record) -> None:
         found: dict[Name, str | None] = {}
         if (other := self._take(found, record.uri, whole=True)) is not None:
-            raise _two(record, record.uri, other)
+            # Rows are refused here before they could be skipped.
+            raise _two(record, record.uri, other).without_skip()
         self._change(record.sequence, found)
 
     def _see(self, record: Record) -> None:

@@ -54,10 +54,12 @@ class Skips:
                 )
         return cls(numbers, tables, new=new)
 
-    def fold(self) -> None:
-        """Converts the names of the tables to lower case, for records whose names are in lower case."""
-        lower = {here: (folded(there[0]), folded(there[1])) for here, there in self._here.items()}
-        self._here = {(folded(here[0]), folded(here[1])): there for here, there in lower.items()}
+    def fold(self, *, new: Callable[[str], str]) -> None:
+        """Converts the names of the tables to lower case, for records whose names are in lower case. ``new`` returns
+        the follower's name of a database; it is called with names in lower case.
+        """
+        lower = [(folded(database), folded(table)) for database, table in self._here.values()]
+        self._here = {(new(database), table): (database, table) for database, table in lower}
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
         """Returns the options to repeat if the run has committed nothing after sequence ``after``. They are the

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sql.table_differences import differences
+from cdc.sql.table_differences import differences, with_folded_names
 
 TABLE = """CREATE TABLE `t` (
   `id` int NOT NULL,
@@ -64,3 +64,12 @@ def test_partitions_of_the_leader() -> None:
     there = f"{TABLE}\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */"
     (found,) = differences(TABLE, there)
     assert found.change == "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 PARTITION BY HASH (`id`) PARTITIONS 4"
+
+
+def test_names_that_a_server_stores_in_lower_case() -> None:
+    there = changed(
+        ("`f` FOREIGN", "`T_ibfk_1` FOREIGN"), ("`p` (`id`)", "`Shop`.`P` (`id`)"), ("x,", "CONSTRAINT `X`")
+    )
+    here = changed(("`f` FOREIGN", "`t_ibfk_1` FOREIGN"), ("`p` (`id`)", "`shop`.`p` (`id`)"), ("x,", "CONSTRAINT `X`"))
+    assert with_folded_names(here) == here
+    assert with_folded_names(there) == here

@@ -1,5 +1,7 @@
 """Records under the follower's names of databases, and the filters, which go by the leader's."""
 
+from dataclasses import replace
+
 import pytest
 
 from cdc.config.renames import Renames
@@ -44,7 +46,10 @@ def test_the_filters_go_by_the_leaders_names() -> None:
     names = renaming({"a": "b"}, excluded="b")
     assert names.passes(names.rows(rows("a")).uri)
     # The leader's own b is excluded, and would now be taken for a.
-    assert names.rows(rows("b")).rows == ()
+    left_out = names.rows(replace(rows("b"), types=("int",), copying=True))
+    assert (left_out.rows, left_out.types, left_out.copying) == ((), (), False)
+    assert names.on_follower(Uri("r", "b", "t")) is None
+    assert names.on_follower(Uri("r", "a", "t")) == Uri("r", "b", "t")
 
 
 def test_two_databases_never_become_one() -> None:

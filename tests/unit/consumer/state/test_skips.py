@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cdc.config.renames import Renames, folded_renames
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.model.position import Position
@@ -54,6 +55,16 @@ def record(database: str, table: str, **more: Any) -> Record:
 def statement(*tables: str) -> Record:
     affects = tuple({"action": "AlterTable", "uri": f"flv://r/shop/{table}"} for table in tables)
     return replace(record("shop", "t"), operation="Query", uri=Uri("r", "shop"), affects=affects)
+
+
+def test_a_table_is_left_in_any_spelling_where_the_follower_folds_names() -> None:
+    renames = {"Shop": "Here"}
+    for option in ("Shop.T", "shop.t", "SHOP.t"):
+        skips = Skips.parse([option], new=Renames(renames).new)
+        skips.fold(new=Renames(folded_renames(renames), folds=True).new)
+        assert skips.allow(record("here", "t"))
+        assert skips.allow(statement("t"))
+        assert not skips.allow(record("shop", "t"))
 
 
 def test_a_table_is_left_until_its_copy_begins() -> None:
