@@ -150,7 +150,7 @@ def topic_settings(properties: Mapping[str, Any], topic: str) -> dict[str, str]:
 
 def _metadata(properties: Mapping[str, Any]) -> Any:
     with admin_client(properties) as admin:
-        # Without a topic, this call requests the metadata of all topics; nothing else here asks for that.
+        # The list and the counts in ``cluster_summary`` need the metadata of all topics, which this call requests.
         return admin.list_topics(timeout=_ANSWER_SECONDS)
 
 

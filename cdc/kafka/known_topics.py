@@ -18,13 +18,13 @@ from cdc.kafka.errors import NO_TOPIC
 __all__ = ["KnownTopic", "known_topics", "required_topics", "topics_shown"]
 
 _ANSWER_SECONDS = 10.0
-# Kafka answers so whether a topic exists or not if the user may not describe it, or the name is none for a topic.
+# Kafka returns the last two for a topic that the user may not describe, and for a name that no topic can have.
 _NOT_SHOWN = NO_TOPIC | {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION}
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """A topic that the brokers show us: Kafka's id of it, and its partitions by number. A topic that is deleted and
+    """A topic that the brokers show us, with Kafka's id and the partitions by number. A topic that is deleted and
     created again has another id.
     """
 
@@ -53,7 +53,7 @@ def required_topics(properties: Mapping[str, Any], names: Collection[str]) -> di
 def topics_shown(
     admin: AdminClient, names: Collection[str], *, seconds: float = _ANSWER_SECONDS
 ) -> dict[str, KnownTopic]:
-    """Does what ``known_topics`` does, with a client that is there, within ``seconds``."""
+    """Does what ``known_topics`` does, with the client ``admin``. ``seconds`` limits the wait for an answer."""
     found = {}
     # The time limit is part of the request: ``result()`` with a limit raises an exception that is not Kafka's.
     answers = admin.describe_topics(TopicCollection(sorted(set(names))), request_timeout=seconds) if names else {}

@@ -1,4 +1,4 @@
-"""A broker that others use, at an address at which nobody answers for a while: as a broker that is down, to clients."""
+"""Puts a proxy before the shared broker. A closed proxy looks to clients like a broker that is down."""
 
 from typing import Self
 
@@ -18,7 +18,7 @@ class RemoteKafka(Kafka):
         self._proxy: KafkaProxy | None = None
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Answers from now on, if it does not yet."""
+        """Accepts connections again, unless it already does."""
         if self._proxy is None:
             self._proxy = KafkaProxy([self._broker.port], at=self.port)
             self._proxy.__enter__()
@@ -28,7 +28,7 @@ class RemoteKafka(Kafka):
         self.kill()
 
     def kill(self) -> None:
-        """Answers nobody from now on."""
+        """Cuts all connections, and refuses new ones."""
         if self._proxy is not None:
             self._proxy.__exit__()
             self._proxy = None

@@ -193,10 +193,10 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
 
 @pytest.fixture
 def kafka_at_a_distance(kafka: Kafka) -> Iterator[RemoteKafka]:
-    """The shared broker at an address of the test's own: ``kill`` lets nobody answer there, ``start`` ends that.
+    """Gives the shared broker behind a proxy of the test's own: ``kill`` refuses connections, ``start`` accepts them.
 
-    For tests of programs that find no broker. What a broker does once it was killed itself is for ``kafka_broker``,
-    each start of which costs as much as a hundred runs of a program.
+    For tests of programs that find no broker. Tests of what a broker does after a kill need ``kafka_broker``, which
+    costs as much CPU time as a hundred runs of a program.
     """
     remote = RemoteKafka(kafka)
     yield remote.start()

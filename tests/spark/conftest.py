@@ -55,13 +55,8 @@ RunAudit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Hundreds of small audits one after the other outgrow the JVM's defaults for compiled code and for classes: what no
 # longer fits is removed, and compiled and loaded again. They are so many that the second compiler, too, saves more than
-# it costs, but only where it waits twenty times as long as by default before it compiles a method: it used a quarter of
-# all CPU time, for methods that hardly ran again.
-_JVM = (
-    "+UseSerialGC", "ReservedCodeCacheSize=256m", "MetaspaceSize=512m", "NewSize=768m",
-    "Tier4InvocationThreshold=100000", "Tier4MinInvocationThreshold=12000", "Tier4CompileThreshold=300000",
-    "Tier4BackEdgeThreshold=800000",
-)  # fmt: skip
+# it costs: a quarter of what comes after the first ones.
+_JVM = ("+UseSerialGC", "ReservedCodeCacheSize=256m", "MetaspaceSize=512m", "NewSize=768m")
 _SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -1,6 +1,4 @@
-"""What the consumer knows of the follower's tables takes a limited amount of memory, whatever their number, and is not
-older than some minutes.
-"""
+"""The cache of the follower's table definitions has a limited size, however many there are, and a limited age."""
 
 import pytest
 

@@ -47,7 +47,7 @@ def test_a_broker_that_has_lost_acknowledged_records(
     partitions = [broker.folder / "data" / name for name in LOST[lost]]
     partitions = [each for each in partitions if each.exists()]
     for each in partitions:
-        # A broker that runs has indexes of 10 MB, which it makes anew where they are missing.
+        # The indexes of a running broker have 10 MB each, and a broker creates missing ones when it starts.
         shutil.copytree(each, tmp_path / "earlier" / each.name, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
     insert(pair, *range(2, 8))
     run_well("cdc-producer", pair.source, "--until-current", *(["--copy", "lost.a"] if lost == "copy" else []))

@@ -18,7 +18,7 @@ STANDBY: Any = SimpleNamespace(consumer=SimpleNamespace(standby=True))
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, *answers: Exception | None, stop: threading.Event) -> Any:
-    """What the consumer opens where the follower answers so, one after another; it gives up after four failures."""
+    """Opens the consumer's parts with the follower's answers, one after another; gives up after four failures."""
     waiting = list(answers)
     monkeypatch.setattr(pipeline, "_STANDBY_SECONDS", 0)
 

@@ -12,7 +12,7 @@ from cdc.errors import PromiseError
 
 
 class Topic:
-    """What a source knows of the topics: ``read`` are the offsets that it has read of ``written`` ones."""
+    """Stands for the topics: ``read`` of the ``written`` offsets have been read."""
 
     def __init__(self) -> None:
         self.read = self.written = 5
