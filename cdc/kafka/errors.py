@@ -122,7 +122,6 @@ DISCONNECTED = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
 # A failed TLS handshake (_SSL) is not in this set, because a broker that is shutting down also interrupts handshakes.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
-_CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
 SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
 _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 # The broker sends these errors if a new producer with the same id has started. It also sends them if it has ended a
@@ -244,7 +243,7 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in NOT_AUTHORIZED:
         return denied(error.args[0], operation=operation, where=where)
-    if code in _DENIED or code in _CANNOT_CREATE:
+    if code in _DENIED or code == KafkaError.TOPIC_EXCEPTION:
         return UserError(
             f"Kafka refuses: {text}",
             code="CDC-KAFKA-REFUSES",

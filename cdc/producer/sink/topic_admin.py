@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from cdc.config.profile import MESSAGE_BYTES
 from cdc.config.topic_names import SINGLE, Topics
-from cdc.errors import Disconnected, UserError
+from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
@@ -34,6 +34,7 @@ __all__ = [
     "TopicAdmin",
     "TopicMaker",
     "described",
+    "few_brokers",
     "note_risks",
     "require_counted",
     "require_kept",
@@ -341,6 +342,21 @@ class TopicAdmin:
             )
 
 
+def few_brokers(text: str, topic: str, *, wanted: int, before: int) -> CdcError:
+    """Returns the error for a ``topic`` that needs ``wanted`` brokers, more than answer now; ``text`` is Kafka's.
+
+    If an older topic has as many replicas (``before``), brokers are only away now, as in a rolling restart, and the
+    error is Disconnected; otherwise it is a UserError.
+    """
+    where = f"topic {topic}, profile key kafka.replicas"
+    hint = f"start the brokers that are away, or set kafka.replicas to less than {wanted}; topics keep what they have"
+    if before >= wanted:
+        return Disconnected(
+            f"too few brokers for a new topic: {text}", code="CDC-KAFKA-BROKERS-AWAY", where=where, hint=hint
+        )
+    return UserError(f"too few brokers for a new topic: {text}", code="CDC-KAFKA-REPLICAS", where=where, hint=hint)
+
+
 _TOPICS_PER_CALL = 200  # number of topics created in one call, which must return in time
 
 
@@ -411,9 +427,16 @@ class TopicMaker:
                 answer.result()
             except KafkaException as error:
                 if error.args[0].code() not in passes | {KafkaError.TOPIC_ALREADY_EXISTS}:
-                    raise write_error(error, name, operation="CREATE") from None
+                    raise self._refused(error, name) from None
                 left.add(name)
         return left
+
+    def _refused(self, error: KafkaException, name: str) -> CdcError:
+        if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+            return write_error(error, name, operation="CREATE")
+        log = known_topics(self._properties, [self._names.commits]).get(self._names.commits)
+        before = min((len(each.replicas) for each in log.partitions.values()), default=0) if log else 0
+        return few_brokers(error.args[0].str(), name, wanted=self._replicas, before=before)
 
     def _await_answers(self, left: set[Partition]) -> None:
         """Waits until the leaders of new partitions accept messages. This can be some time after the brokers have named

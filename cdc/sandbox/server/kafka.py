@@ -1,5 +1,6 @@
 """Starts, stops and kills an Apache Kafka broker (a single KRaft node) that keeps its data in a folder."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from cdc.service.private_files import write_text
 
 __all__ = ["VERSION", "Kafka"]
 
-VERSION = "4.3.1"
+VERSION = os.environ.get("CDC_KAFKA") or "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
 _START_SECONDS = 300  # seconds; a start takes ten seconds on an idle machine, so only a hanging start takes longer

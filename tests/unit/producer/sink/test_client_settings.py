@@ -4,9 +4,10 @@ import threading
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from cdc.producer.sink import kafka_transactions
-from cdc.producer.sink.kafka_transactions import BatchSize, KafkaTransactions
+from cdc.producer.sink.kafka_transactions import BatchSize, KafkaTransactions, Reports
 from cdc.producer.sink.plain_writes import PlainWrites
 
 PROFILE = {
@@ -45,3 +46,20 @@ def test_a_profile_overrides_no_required_setting(
     kind.open(PROFILE, size, topic="toys", resource="mysql-srv1", stop=threading.Event())
     assert {name: Recorder.made[name] for name in REQUIRED[kind]} == REQUIRED[kind]
     assert Recorder.made["linger.ms"] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("127.0.0.1:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused", False),
+        ("sasl_ssl://kafka1:9093/bootstrap: Connect to ipv4#10.0.0.7:9093 failed: Connection refused", False),
+        ("127.0.0.1:9/1: Disconnected", True),
+        ("TxnCoordinator: 127.0.0.1:9: Connect to ipv4#127.0.0.1:9 failed: Connection refused", True),
+        ("3/3 brokers are down", True),
+    ],
+)
+def test_an_address_at_which_no_broker_answers_ends_no_session(text: str, lost: bool) -> None:
+    """As long as others of the profile's answer: a producer that begins while one of three is away has to work."""
+    reports = Reports({})
+    reports.on_error(KafkaError(KafkaError._TRANSPORT, text))
+    assert bool(reports.lost) == lost

@@ -3,8 +3,8 @@
 import pytest
 
 from cdc.config.topic_names import Topics
-from cdc.errors import UserError
-from cdc.producer.sink.topic_admin import TopicMaker, note_risks, require_kept
+from cdc.errors import CdcError, Disconnected, UserError
+from cdc.producer.sink.topic_admin import TopicMaker, few_brokers, note_risks, require_kept
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_topics_take_what_the_producer_sends(own: dict[str, int], made: str) -> 
     """Whatever the brokers' default is, in the commit log too: with many tables its entries are large."""
     topics = TopicMaker(own, Topics("t"), replicas=1, retention_ms=-1, min_insync=0)
     assert [topics._settings(name)["max.message.bytes"] for name in ("t", "t.commits")] == [made, made]
+
+
+@pytest.mark.parametrize(("before", "kind"), [(0, UserError), (1, UserError), (3, Disconnected), (5, Disconnected)])
+def test_brokers_that_are_away_are_waited_for(before: int, kind: type[CdcError]) -> None:
+    """And a cluster that never had so many brokers is refused: tests/cases/refused_by_the_producer/too_few_brokers."""
+    error = few_brokers("2 brokers", "t", wanted=3, before=before)
+    assert type(error) is kind
+    assert "kafka.replicas to less than 3" in str(error)

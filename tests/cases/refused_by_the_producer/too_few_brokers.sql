@@ -1,0 +1,5 @@
+-- Topics with more replicas than the cluster has brokers. Where it had them, and some are away: test_three_brokers.
+-- @profile producer kafka.replicas = 3
+-- @start
+-- @stops cdc-producer 2 [CDC-KAFKA-REPLICAS] too few brokers for a new topic
+-- @stops cdc-producer 2 profile key kafka.replicas; hint: start the brokers that are away
