@@ -24,7 +24,7 @@ settings.load_profile("any machine")
 _INTEGRATION = Path(__file__).with_name("integration")
 # Wall time, in this order: with several processes these begin first, so that none is left alone with one at the end.
 _FIRST = (
-    "test_a_cluster_of_two_executors", "test_no_drift", "test_each_program_tells_why_the_brokers_do_not_answer",
+    "test_a_cluster", "test_no_drift", "test_each_program_tells_why_the_brokers_do_not_answer",
     "test_the_server_ends_a_connection_that_died_without_a_word", "test_random_kills", "test_a_large_transaction",
 )  # fmt: skip
 

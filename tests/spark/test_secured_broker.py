@@ -21,6 +21,7 @@ from cdc.sandbox.server.ports import free_port
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import messages
 from cdc.spark.input.spans import span
+from tests.harness.keeper import jvm
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -63,7 +64,7 @@ def broker(tmp_path: Path) -> Iterator[tuple[Kafka, str]]:
         "auto.create.topics.enable": "true", "super.users": "User:ANONYMOUS",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     }  # fmt: skip
-    broker = Kafka(tmp_path / "kafka", port=plain, settings=settings).start()
+    broker = Kafka(tmp_path / "kafka", port=plain, settings=settings, jvm=jvm()).start()
     yield broker, f"127.0.0.1:{secured}"
     broker.kill()
 

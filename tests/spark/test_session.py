@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.job.session import configure_for
 from tests.harness.wait import LIMIT_SECONDS
+from tests.spark.test_cdc_audit import QUICK
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +66,9 @@ def test_each_function_of_pyspark_asks_the_jvm_once(spark: SparkSession, monkeyp
 
 
 def test_what_is_cached_may_be_larger_than_the_heap() -> None:
-    settings = "--conf spark.ui.enabled=false --conf spark.sql.variable.substitute=true"
+    settings = (
+        f"--conf spark.ui.enabled=false --conf spark.sql.variable.substitute=true --driver-java-options '{QUICK}'"
+    )
     small = f"--driver-memory 512m --master local[2] {settings} pyspark-shell"
     ours = {"PYSPARK_SUBMIT_ARGS": small, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, "-c", CACHES_THEM]

@@ -106,7 +106,14 @@ def checks_of_rows(frame: DataFrame) -> int:
 
 
 def plan_of(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan())
+    """The plan with all of its expressions."""
+    name, conf = "spark.sql.debug.maxToStringFields", frame.sparkSession.conf
+    before = conf.get(name)
+    conf.set(name, "1000")
+    try:
+        return str(frame._jdf.queryExecution().executedPlan())
+    finally:
+        conf.set(name, before)
 
 
 def test_a_moment_in_any_session_and_of_any_kind(pair: Pair, spark: SparkSession) -> None:
