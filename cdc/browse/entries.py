@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Self
 
+from cdc.model.names import Uri
 from cdc.model.record import COPY, REPAIR, Record, Row
-from cdc.model.uri import Uri
 from cdc.model.values import Value, display
 
 __all__ = [

@@ -10,8 +10,7 @@ from typing import Any
 
 from cdc.browse.entries import KINDS, Entry
 from cdc.browse.filters import Filter, gtids
-from cdc.browse.index import Index
-from cdc.browse.index_file import hash_of
+from cdc.browse.index import Index, hash_of
 from cdc.browse.records import Decoded, read_record
 from cdc.config.table_globs import named
 from cdc.errors import UserError

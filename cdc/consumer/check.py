@@ -18,11 +18,10 @@ from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.leader_types import TYPES, parsed
-from cdc.kafka.broker_checks import Brokers
+from cdc.kafka.broker_checks import Brokers, missing_rights
 from cdc.kafka.follower_places import group_of
-from cdc.kafka.rights import missing_rights
 from cdc.model.record import Uri
-from cdc.service.check_list import CheckList
+from cdc.service.command_line import CheckList
 from cdc.service.retry import Retry
 
 __all__ = ["check"]

@@ -8,8 +8,8 @@ from cdc.config.renames import Renames
 from cdc.consumer.follower.table_definitions import Definitions, table_definitions
 from cdc.consumer.literals.values import identifier
 from cdc.errors import UserError
-from cdc.model.folding import folded
-from cdc.sql.table_differences import differences, with_folded_names
+from cdc.model.names import folded
+from cdc.sql.create_table import differences, with_folded_names
 
 __all__ = ["Comparison"]
 

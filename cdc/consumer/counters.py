@@ -14,9 +14,8 @@ from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.range.delay import Delay, Pause, RateLimit
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Uri
-from cdc.service.histogram import Histogram
+from cdc.service.delays import Behind, Histogram
 from cdc.service.logs import event
-from cdc.service.seconds_behind import Behind
 
 __all__ = ["Copies", "Counters"]
 

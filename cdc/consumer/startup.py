@@ -53,7 +53,7 @@ from cdc.consumer.state.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from cdc.consumer.source.reader import Place, Topic
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import PromiseError, UserError
-from cdc.kafka.first_partition import FIRST
+from cdc.kafka.partitions import FIRST
 
 __all__ = ["First", "check_topics", "continued"]
 

@@ -17,7 +17,7 @@ from confluent_kafka import Message
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Mark
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 
 __all__ = ["HEADER", "Epochs", "Stamp", "epoch_at", "stamp_of"]
 

@@ -15,9 +15,9 @@ from confluent_kafka import Message
 
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.epochs import Epochs
-from cdc.large_rows.large_record import LargeRecord, LargeRecordWriter
+from cdc.large_rows import LargeRecord, LargeRecordWriter
 from cdc.model.commit_entry import Mark
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 from cdc.model.record import Record
 
 __all__ = ["HEADER", "Begun", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence", "rest"]

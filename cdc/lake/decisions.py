@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cdc.lake.commit_metadata import Written, definition
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
 from cdc.spark.frames.schema_history import Histories, NotTold
 from cdc.spark.frames.typed import Options

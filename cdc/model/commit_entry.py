@@ -24,8 +24,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from cdc.errors import PromiseError, UserError
-from cdc.model.partition import Partition, partition_of
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position, partition_of
 
 __all__ = [
     "PACKED",

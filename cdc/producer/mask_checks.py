@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cdc.config.filters import Filters
+from cdc.config.filters import HASH, HASHED_BYTES, HASHED_TEXTS, NULL, Filters, Mask
 from cdc.errors import PromiseError, UserError
-from cdc.model.masking import HASH, HASHED_BYTES, HASHED_TEXTS, NULL, Mask
 from cdc.producer.binlog.leader import connected_cursor
 from cdc.producer.decode.table_map import Table
 

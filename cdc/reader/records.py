@@ -16,7 +16,7 @@ from cdc.config import profile as profiles
 from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import SINGLE
 from cdc.errors import PromiseError
-from cdc.kafka.first_partition import require_first_only
+from cdc.kafka.partitions import require_first_only
 from cdc.model.record import SKIPPED, Record
 from cdc.reader.python_values import python_value
 from cdc.reader.tailed_topics import TailedTopic, TailedTopics, stopped_reading, tailing_consumer

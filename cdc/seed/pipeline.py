@@ -24,7 +24,7 @@ from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
 from cdc.seed.places import places, require_one_stream, require_whole

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Profile
-from cdc.model.partition import partition_name
+from cdc.model.position import partition_name
 from cdc.service.private_files import write_lines
 from cdc.spark.compare.accepted_rows import with_entries
 from cdc.spark.compare.row_drift import (

@@ -6,7 +6,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from cdc.model.statement_gtid import StatementSequences
+from cdc.model.gtid import StatementSequences
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import in_one_part, run_batched, set_tiny

@@ -13,10 +13,10 @@ from cdc.browse.messages import Shown, as_text
 from cdc.config.topic_names import Topics
 from cdc.kafka import epochs, fragments
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, time_offsets
+from cdc.kafka.topics import known_topics
 from cdc.model.commit_entry import Commits
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 from cdc.model.record import is_event
 from cdc.model.values import visible
 

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.topic_names import Topics
 from cdc.kafka.fragments import HEADER, cut
+from cdc.model.gtid import former_gtid, statement_gtid
 from cdc.model.record import Uri
-from cdc.model.statement_gtid import former_gtid, statement_gtid
 from tests.generators.frames import frame_of
 from tests.harness.readable import until_readable
 from tests.harness.wait import LIMIT_SECONDS

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.model.statement_gtid import former_gtid
+from cdc.model.gtid import former_gtid
 from cdc.spark.lag.arrivals import SCHEMA, intervals
 from cdc.spark.lag.summary import WHOLE, lag
 from cdc.spark.lag.transit import Transit, transit

@@ -29,7 +29,7 @@ from cdc.lake.formats.parquet import POINTER, ParquetTables
 from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.lake.program import identity
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import changes
 from cdc.spark.ddl.lineage import Act, Name, table_name

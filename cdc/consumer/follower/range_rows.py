@@ -16,8 +16,8 @@ from cdc.consumer.plan.net_effects import Image, row_identity
 from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
+from cdc.model.names import Uri
 from cdc.model.record import Record, Row
-from cdc.model.uri import Uri
 from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MISPLACED", "RangeRows", "misplaced"]

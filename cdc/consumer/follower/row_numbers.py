@@ -1,7 +1,7 @@
 """Decides whether a statement that numbers the rows of a table assigns the same numbers on the follower as on the
 leader.
 
-The text of the statement shows which column is numbered (cdc.sql.numbering). Everything else depends on the table,
+The text of the statement shows which column is numbered (cdc.sql.effects). Everything else depends on the table,
 whose definition is read on the follower. The follower's table must have the leader's primary key. This is not checked,
 since the stream does not contain that key.
 """

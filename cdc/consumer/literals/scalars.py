@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from cdc.large_rows.stored_blob import StoredBlob
+from cdc.large_rows import StoredBlob
 
 __all__ = ["SCALARS", "StagedBlob", "from_base64", "hexadecimal", "quoted", "timestamp_text"]
 

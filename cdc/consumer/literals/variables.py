@@ -8,7 +8,7 @@ max_allowed_packet bytes.
 from collections.abc import Iterator
 
 from cdc.consumer.literals.scalars import StagedBlob
-from cdc.large_rows.stored_blob import StoredBlob
+from cdc.large_rows import StoredBlob
 from cdc.model.values import Value
 
 __all__ = ["Variables"]

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from cdc.config.start_position import COPY_KEY, parsed_copy
+from cdc.config.profile import COPY_KEY, parsed_copy
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state.base_copy import COPIES, BaseCopy

@@ -15,18 +15,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.epochs import epoch_at, stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
-from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragment, Fragments, first_whole_sequence
-from cdc.kafka.known_topics import known_topics
-from cdc.kafka.partitions import begin_offsets, end_offsets, oldest, windows
+from cdc.kafka.partitions import FIRST, begin_offsets, end_offsets, oldest, require_others_empty, windows
+from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Commits, Mark
-from cdc.model.partition import Partition
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position
 from cdc.model.record import Record, position_in_head
 from cdc.service.logs import event
 

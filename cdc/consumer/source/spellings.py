@@ -16,7 +16,7 @@ from cdc.consumer.errors import Unapplicable
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.state import names
 from cdc.consumer.state.names import Name
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.model.record import SKIPPED, Record, Uri
 from cdc.sql.effects import LEADER_ONLY
 

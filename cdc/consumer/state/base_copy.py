@@ -7,13 +7,13 @@ after each crash, even if the profile was changed in the meantime.
 
 import logging
 
-from cdc.config.start_position import COPY_KEY
+from cdc.config.profile import COPY_KEY
 from cdc.config.table_globs import copy_command
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, is_gtid, newest_of_each_domain
+from cdc.model.names import Uri
 from cdc.model.record import Record
-from cdc.model.uri import Uri
 from cdc.service.logs import event
 
 __all__ = ["COPIES", "BaseCopy"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 
 __all__ = ["TYPES", "forget", "known", "parsed", "remember"]
 

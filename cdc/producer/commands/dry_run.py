@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
 from cdc.errors import CdcError, UserError
+from cdc.kafka.broker_checks import missing_rights
 from cdc.kafka.errors import open_error
-from cdc.kafka.known_topics import known_topics
-from cdc.kafka.rights import missing_rights
+from cdc.kafka.topics import known_topics
 from cdc.model.commit_entry import Entry
 from cdc.model.values import visible
 from cdc.producer import pipeline
@@ -28,7 +28,7 @@ from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
 from cdc.producer.resume import require_same_names, why_copied
 from cdc.producer.standby import group_of
-from cdc.service.check_list import CheckList
+from cdc.service.command_line import CheckList
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import pymysql
 
+from cdc.config.filters import Mask
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.model.charset import text_decoder
-from cdc.model.masking import Mask
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking

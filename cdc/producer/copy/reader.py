@@ -22,9 +22,9 @@ from typing import Any
 
 import pymysql
 
+from cdc.config.filters import Mask
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.gtid import GtidSet
-from cdc.model.masking import Mask
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged

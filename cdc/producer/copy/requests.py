@@ -23,11 +23,9 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from cdc.config.profile import Kafka
 from cdc.errors import Disconnected, UserError
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
-from cdc.kafka.known_topics import known_topics, topics_shown
 from cdc.kafka.partitions import begin_offsets, between, connected, end_offsets
-from cdc.kafka.topic_times import ANY_TIME, any_time_hint
+from cdc.kafka.topics import ANY_TIME, admin_client, any_time_hint, known_topics, topics_shown
 from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.progress_log import ProgressLog
 from cdc.producer.copy.state import Pending, Table

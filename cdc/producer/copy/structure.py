@@ -23,8 +23,8 @@ from cdc.producer.decode.changes import Creation, Structure
 from cdc.producer.flavor.copy_settings import speaks_mariadb
 from cdc.producer.flavor.mariadb_definitions import creation_for_mysql
 from cdc.service.mysql_connection import connected
-from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.statement import classify
 from cdc.sql.text import is_lost, readable
 
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]

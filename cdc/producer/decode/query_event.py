@@ -7,16 +7,14 @@ from functools import partial
 from typing import Any
 
 from cdc.errors import PromiseError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.model.server_version import makes_column_references
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import passed_over
-from cdc.sql.accounts import accounts
-from cdc.sql.ddl import Effect, classify
-from cdc.sql.dml import changed_by
+from cdc.sql.create_table import column_references, follows_the_engine
 from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
-from cdc.sql.foreign_keys import column_references, follows_the_engine
+from cdc.sql.statement import Effect, accounts, changed_by, classify
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
@@ -31,8 +29,8 @@ Collations = Mapping[int, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the binlog. ``cdc.sql.ddl.classify`` determines its ``kind``; ``shown`` is the statement's text
-    without secrets.
+    """A statement of the binlog. ``cdc.sql.statement.classify`` determines its ``kind``; ``shown`` is its text without
+    secrets.
 
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed`` is the error
     of a statement that the leader executed only in part. ``changed`` are the effects that the statement may have had,

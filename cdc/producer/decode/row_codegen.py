@@ -27,9 +27,9 @@ from json.encoder import encode_basestring
 from struct import Struct
 from typing import Any, TypeVar, cast
 
+from cdc.config.filters import NULL, Mask
 from cdc.errors import PromiseError
 from cdc.model.charset import member_texts, text_decoder
-from cdc.model.masking import NULL, Mask
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder

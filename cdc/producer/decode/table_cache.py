@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from struct import error as StructError
 
+from cdc.config.filters import Mask
 from cdc.errors import PromiseError
-from cdc.model.masking import Mask
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cdc.model.commit_entry import Entry
-from cdc.model.partition import Partition, partition_name
+from cdc.model.position import Partition, partition_name
 
 __all__ = ["Partitioner"]
 

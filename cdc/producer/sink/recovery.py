@@ -36,8 +36,7 @@ from cdc.kafka.epochs import Stamp, stamp_of
 from cdc.kafka.fragments import Begun, Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
-from cdc.model.partition import Partition, partition_name
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position, partition_name
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.sink.record_parts import COPIED

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.small_data import beside

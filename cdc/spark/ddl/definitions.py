@@ -5,7 +5,7 @@ The audit does not interpret SQL. An object's definition is the list of statemen
 ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
 If the follower ran a statement for the leader, the statement's GTID determines the leader's sequence
-(``model.statement_gtid``), so that the statements of both servers can be matched. All other statements are the
+(``model.gtid``), so that the statements of both servers can be matched. All other statements are the
 follower's own. A statement that an operator skipped and then ran by hand, with the same text on the same objects,
 counts as run.
 """
@@ -17,8 +17,8 @@ from itertools import islice
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.renames import Renames
-from cdc.model.statement_gtid import StatementSequences
-from cdc.model.uri import Uri
+from cdc.model.gtid import StatementSequences
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.object_history import NEVER, Definition, Id, Key, definitions_after, same_statement
 from cdc.sql.effects import LEADER_ONLY

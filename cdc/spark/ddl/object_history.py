@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from cdc.config.renames import Renames
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.sql.tokens import Token, tokens
 

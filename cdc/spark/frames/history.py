@@ -7,13 +7,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, CASCADES, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.schema_history import History, Statement, Told
 from cdc.spark.input.records import PARSING, json_schema
 from cdc.spark.streams.transactions import COPYING
-from cdc.sql.maintenance import MAINTAIN
+from cdc.sql.effects import MAINTAIN
 
 __all__ = ["history_of", "read_history"]
 

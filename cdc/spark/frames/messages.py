@@ -17,11 +17,10 @@ from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.errors import UserError
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
-from cdc.model.folding import folded
+from cdc.kafka.partitions import FIRST
+from cdc.model.names import Uri, folded
 from cdc.model.server_version import logs_cascades
-from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.local_frame import local_frame

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Profile
-from cdc.model.partition import partition_name
+from cdc.model.position import partition_name
 from cdc.spark.input.spans import Span, newest_entry_us
 
 __all__ = ["early_reasons", "left_out_notes", "too_old"]

@@ -38,7 +38,7 @@ from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, S
 from cdc.errors import UserError
 from cdc.kafka.epochs import HEADER as EPOCH
 from cdc.kafka.fragments import HEADER
-from cdc.model.partition import partition_name
+from cdc.model.position import partition_name
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.spans import Span
 

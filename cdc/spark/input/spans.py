@@ -14,12 +14,11 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
-from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.fragments import Fragment
-from cdc.kafka.known_topics import known_topics, required_topics
-from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, newest_within
+from cdc.kafka.partitions import FIRST, backwards, begin_offsets, end_offsets, newest_within, require_first_only
+from cdc.kafka.topics import known_topics, required_topics
 from cdc.model.commit_entry import Commits, Mark
-from cdc.model.partition import Partition, partition_name
+from cdc.model.position import Partition, partition_name
 from cdc.model.record import Record
 
 __all__ = ["Span", "newest_entry_us", "span", "topic_ids"]

@@ -9,7 +9,7 @@ from typing import Self
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.service.command_line import add_common_options
 from cdc.spark.ddl.accepted_drift import Entry
 

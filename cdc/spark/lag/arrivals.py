@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka
 from cdc.kafka.errors import question_error
-from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import begin_offsets, end_offsets
+from cdc.kafka.topics import known_topics
 from cdc.model.commit_entry import VERSION
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.local_frame import local_frame

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.partition import Partition, partition_name
+from cdc.model.position import Partition, partition_name
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import Span

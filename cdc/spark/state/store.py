@@ -29,7 +29,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
-from cdc.model.partition import partition_of
+from cdc.model.position import partition_of
 from cdc.spark.folders.folder import Folder, InUseError, Lock
 from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, Act, Name, lineage, named_tables
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.statement_gtid import ddl_uuid
+from cdc.model.gtid import ddl_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
@@ -58,7 +58,7 @@ class Ledger:
     ``not_run`` contains the statements that the follower did not apply: the keys are their sequences, the values are
     their states (skipped or not applied). ``numbered`` contains the statements that the follower ran, or was about to
     run: the keys are the GTIDs that the ledger contains for them, the values are their sequences. The consumer assigned
-    these GTIDs (``cdc.model.statement_gtid``), or noted them after the server had assigned them.
+    these GTIDs (``cdc.model.gtid``), or noted them after the server had assigned them.
     """
 
     not_run: Mapping[int, str] = field(default_factory=dict)

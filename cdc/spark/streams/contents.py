@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, TEXT, Act
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.spark.streams.transactions import COPYING
-from cdc.sql.maintenance import MAINTAIN
+from cdc.sql.effects import MAINTAIN
 
 __all__ = ["LEADERS_CHUNKS", "Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 

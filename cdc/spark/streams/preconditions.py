@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from cdc.config.filters import Filters, filtered_name
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
-from cdc.model.statement_gtid import StatementSequences
-from cdc.model.uri import Uri
+from cdc.model.gtid import StatementSequences
+from cdc.model.names import Uri
 from cdc.spark.ddl.definitions import renamed_statement
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope

@@ -11,7 +11,7 @@ of its rows don't matter.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.definitions import SchemaDrift
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.spark.ddl.object_history import like_source

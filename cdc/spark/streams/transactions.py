@@ -1,7 +1,7 @@
 """Groups the records of both topics into transactions: one row per transaction, with its state and its kind.
 
 The consumer commits its checkpoint row with the rows that it applies, and runs a leader's statement under a GTID whose
-sequence is in the consumer's ledger (``cdc.model.statement_gtid``). So the ``kind`` of each follower transaction can be
+sequence is in the consumer's ledger (``cdc.model.gtid``). So the ``kind`` of each follower transaction can be
 determined without comparing its rows or its statement with the leader's:
 
     applied       has a checkpoint row that the consumer moved, or the GTID of a statement: after this transaction
@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.statement_gtid import StatementSequences, ddl_uuid
+from cdc.model.gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query, beside, cached, in_one_part, run_batched

@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from cdc.browse.cluster import cluster_summary, topic_settings, topic_summary
+from cdc.browse.cluster import cluster_summary, group, groups, topic_settings, topic_summary
 from cdc.browse.filters import parsed_time
-from cdc.browse.groups import group, groups
 from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, window
 from cdc.errors import CdcError, UserError
 from cdc.web.browser.numbers import number

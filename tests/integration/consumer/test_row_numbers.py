@@ -9,7 +9,7 @@ from cdc.consumer.follower.row_numbers import other_numbers
 from cdc.consumer.follower.session import Session
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.harness.programs import own_name, write_profile
 
 pytestmark = pytest.mark.integration

@@ -17,8 +17,8 @@ from cdc.config.topic_names import Topics
 from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, led, unended
+from cdc.kafka.topics import admin_client
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.model.record import Record

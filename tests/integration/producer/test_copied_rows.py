@@ -25,7 +25,7 @@ from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.checks.binlog import events, position
 from tests.generators.random_documents import document
 from tests.generators.random_history import RandomHistory

@@ -15,9 +15,8 @@ from confluent_kafka.admin import NewTopic
 
 import cdc
 from cdc.browse import messages
-from cdc.browse.cluster import cluster_summary, topic_settings, topic_summary
+from cdc.browse.cluster import ReadPlace, cluster_summary, group, groups, topic_settings, topic_summary
 from cdc.browse.filters import Filter
-from cdc.browse.groups import ReadPlace, group, groups
 from cdc.browse.index import Index
 from cdc.browse.query import Queries
 from cdc.config.profile import Kafka as KafkaSettings

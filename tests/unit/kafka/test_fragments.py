@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdc.errors import PromiseError, UserError
 from cdc.kafka.fragments import HEADER, Fragments, cut, cut_blocks, first_whole_sequence
-from cdc.large_rows.large_record import LargeRecord
+from cdc.large_rows import LargeRecord
 
 RECORD = '{"uri":"flv://r/d/a","sequence":%d,"t":"%s"}'
 

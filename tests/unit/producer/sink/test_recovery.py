@@ -17,8 +17,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.epochs import HEADER
 from cdc.model.commit_entry import Entry, Mark
-from cdc.model.partition import Partition
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position
 from cdc.producer.copy.state import Pending
 from cdc.producer.sink import recovery
 from cdc.producer.sink.partitioner import Partitioner

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from cdc.browse.cluster import Broker, ClusterSummary, PartitionSummary, TopicSummary
-from cdc.browse.groups import Group, Groups, Member, ReadPlace
+from cdc.browse.cluster import Broker, ClusterSummary, Group, Groups, Member, PartitionSummary, ReadPlace, TopicSummary
 from cdc.web.browser.topic_pages import Cluster, Pages
 from cdc.web.rendering import render
 

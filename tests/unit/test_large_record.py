@@ -11,11 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cdc import large_rows
 from cdc.consumer.literals.values import literal
 from cdc.errors import PromiseError, UserError
-from cdc.large_rows import large_record, stored_blob
-from cdc.large_rows.large_record import LargeRecord, LargeRecordWriter
-from cdc.large_rows.stored_blob import StoredBlob
+from cdc.large_rows import LargeRecord, LargeRecordWriter, StoredBlob
 from cdc.model.record import Record
 
 PIECES = st.sampled_from(
@@ -41,9 +40,9 @@ PIECES = st.sampled_from(
 @pytest.fixture(autouse=True, scope="module")
 def few_characters_are_many() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_record, "_LARGE", 8)
-        patch.setattr(large_record, "_BLOCK", 12)
-        patch.setattr(stored_blob, "_BLOCK", 12)
+        patch.setattr(large_rows, "_LARGE", 8)
+        patch.setattr(large_rows, "_BLOCK", 12)
+        patch.setattr(large_rows, "_BLOCK", 12)
         yield
 
 
