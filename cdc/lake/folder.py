@@ -21,7 +21,7 @@ from typing import Any
 from cdc.errors import PromiseError, UserError
 from cdc.lake.history_text import NOTHING, from_tree, to_tree
 from cdc.spark.ddl.lineage import Name
-from cdc.spark.folders.folder import Folder, InUseError
+from cdc.spark.folders import Folder, InUseError
 from cdc.spark.frames.schema_history import History
 
 __all__ = [

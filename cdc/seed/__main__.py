@@ -18,7 +18,7 @@ from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, printed, stop_on_signals
 from cdc.service.retry import Retry
-from cdc.spark.job.error_text import root_cause
+from cdc.spark.job.output import root_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

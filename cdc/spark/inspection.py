@@ -7,24 +7,19 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from cdc.model.gtid import StatementSequences
+from cdc.spark.ddl.definitions import is_skip
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import in_one_part, run_batched, set_tiny
-from cdc.spark.job.session import configure_for
-from cdc.spark.job.stages import log_stage
-from cdc.spark.lag.transit import Commits, commits
-from cdc.spark.state.coverage import Held
-from cdc.spark.state.layers import lines_read
-from cdc.spark.streams.base_copy import BaseCopy, base_copy_of
-from cdc.spark.streams.chunks import lost_chunks
+from cdc.spark.job.session import configure_for, log_stage
+from cdc.spark.lag import Commits, commits
+from cdc.spark.state.coverage import Held, lines_read
 from cdc.spark.streams.consumer_notes import ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
-from cdc.spark.streams.integrity import Earlier, Integrity, integrity
+from cdc.spark.streams.integrity import Earlier, Integrity, integrity, lost_chunks
 from cdc.spark.streams.preconditions import Preconditions
-from cdc.spark.streams.skipped_events import is_skip
-from cdc.spark.streams.transaction_ids import IdRange, all_new, id_ranges
-from cdc.spark.streams.transactions import transactions
-from cdc.spark.streams.watermark import Watermark, unlogged_gap, unreached, watermark
+from cdc.spark.streams.transactions import IdRange, all_new, id_ranges, transactions
+from cdc.spark.streams.watermark import BaseCopy, Watermark, base_copy_of, unlogged_gap, unreached, watermark
 from cdc.spark.streams.watermark import joined as joined_watermarks
 from cdc.spark.topics import Replication, Topics
 

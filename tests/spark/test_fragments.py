@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cdc.kafka.fragments import HEADER, cut
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import put_together
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span
 
 pytestmark = pytest.mark.spark

@@ -23,8 +23,8 @@ from cdc.model.names import Uri, folded
 from cdc.model.server_version import logs_cascades
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, heads, messages, put_together
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span, span
 
 __all__ = ["Source", "is_told"]

@@ -39,7 +39,7 @@ from cdc.errors import UserError
 from cdc.kafka.epochs import HEADER as EPOCH
 from cdc.kafka.fragments import HEADER
 from cdc.model.position import partition_name
-from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span
 
 __all__ = [

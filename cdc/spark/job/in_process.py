@@ -13,8 +13,8 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from cdc.spark.job.launch import Runtime, launched
+from cdc.spark.job.output import after_ivy, without_banners
 from cdc.spark.job.session import cancel_jobs, has_stopped, session
-from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["cancelling", "started"]
 

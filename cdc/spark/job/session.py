@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
+from cdc.service.logs import event
 from cdc.service.private_files import MASK
 from cdc.spark.input.sql_meaning import MEANING, with_meaning
 from cdc.spark.job.options import is_small
@@ -24,6 +25,7 @@ __all__ = [
     "cancel_jobs",
     "configure_for",
     "has_stopped",
+    "log_stage",
     "look_up_once",
     "session",
     "stop",
@@ -143,3 +145,14 @@ def look_up_once(spark: SparkSession) -> None:
     for name in _CLASSES:
         if not isinstance(getattr(jvm, name), _Static):
             setattr(jvm, name, _Static(getattr(jvm, name)))
+
+
+# Logs the stages of an audit that takes minutes: the audit prints nothing else before its verdict.
+
+_LOG = logging.getLogger("cdc.audit")
+
+
+def log_stage(stage: str, *, records: int, rows: int = 0) -> None:
+    """Logs that ``stage`` begins, with the size of the audit; logs nothing if the audit takes only seconds."""
+    if not is_small(records, rows):
+        event(_LOG, stage, records=records, **({"rows": rows} if rows else {}))

@@ -14,8 +14,7 @@ from confluent_kafka import KafkaException
 from cdc.errors import UserError
 from cdc.producer.flavor.inspection import inspect
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
-from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql, maria_db
 from tests.harness.mariadb import VALUES, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, refused, run_well, running

@@ -19,8 +19,7 @@ from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_history import with_history
 from cdc.producer.pipeline import start_of
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
-from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql, maria_db
 from tests.checks.sequences import broken_places
 from tests.generators.maria_history import maria_history
 from tests.harness.mariadb import logged_gtids, maria_pair, on, rows

@@ -30,7 +30,7 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.relay import END_TRANSACTION, LIST_OFFSETS, Relay
 from tests.harness.server_fixtures import KafkaFactory

@@ -28,7 +28,7 @@ from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
-from cdc.web.browser.indexes import FollowedIndex
+from cdc.web.record_pages import FollowedIndex
 from tests.harness.programs import own_name, refused, run
 from tests.harness.readable import until_readable
 from tests.harness.wait import LIMIT_SECONDS, until

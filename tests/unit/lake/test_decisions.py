@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdc.errors import UserError
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided
 from cdc.lake.history_text import without_copies
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act

@@ -10,9 +10,8 @@ from cdc.config.renames import Renames
 from cdc.model.gtid import StatementSequences
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope
-from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.input.spans import Span
+from cdc.spark.input.spans import Span, early_reasons
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.preconditions import Preconditions, unmet

@@ -12,7 +12,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from cdc.spark.folders.folder import ASIDE, Entry, InUseError, Lock
+from cdc.spark.folders import ASIDE, Entry, InUseError, Lock
 
 __all__ = ["HadoopFolder"]
 

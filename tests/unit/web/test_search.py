@@ -11,7 +11,7 @@ from cdc.browse.entries import KINDS
 from cdc.browse.filters import Filter
 from cdc.config.table_globs import named
 from cdc.errors import UserError
-from cdc.web.browser.search import Search, record_address, records_address
+from cdc.web.search import Search, record_address, records_address
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).map(str.strip)
 NUMBER = st.none() | st.integers(0, 10**18 - 1)

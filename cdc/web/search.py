@@ -1,4 +1,6 @@
-"""Parses a search from the query of an address, and writes searches into the addresses of links. Pure."""
+"""Parses a search, and the numbers in it, from the query of an address, and writes searches into the addresses of
+links. Pure.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,12 +8,13 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote, urlencode
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
+
 from cdc.browse.entries import KINDS
 from cdc.browse.filters import Filter, parsed_kinds, parsed_time
 from cdc.errors import UserError
-from cdc.web.browser.numbers import number
 
-__all__ = ["Search", "record_address", "records_address"]
+__all__ = ["Search", "number", "record_address", "records_address"]
 
 _SEQUENCES = re.compile(r"(?P<first>\d{1,18})?(?P<range>-)?(?P<last>\d{1,18})?", re.ASCII)
 _TEXTS = ("table", "key", "since", "upto", "gtid", "sequence")
@@ -96,3 +99,24 @@ def records_address(number: int, **search: object) -> str:
 def record_address(number: int, sequence: int, *, key: str | None = None) -> str:
     """Returns the address of a record, or of the rows with ``key`` in it."""
     return f"/streams/{number}/records/{sequence}" + (f"?key={quote(key, safe='')}" if key is not None else "")
+
+
+# Reads the numbers in addresses of pages; accepts at most 18 digits, which SQLite and Kafka can store.
+
+_DIGITS = "[0-9]{1,18}"
+
+
+class _Number(IntegerConvertor):
+    """Matches ``{name:number}`` in a route. It replaces ``{name:int}``, which fails for numbers with more digits than
+    Python converts.
+    """
+
+    regex = _DIGITS
+
+
+register_url_convertor("number", _Number())
+
+
+def number(text: str | None) -> int | None:
+    """Parses ``text``; returns None if it is not a number of at most 18 digits."""
+    return int(text) if text and re.fullmatch(_DIGITS, text) else None

@@ -1,10 +1,15 @@
 """Serves the pages of records: the results of a search, one record with its rows, one transaction."""
 
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from glob import escape
+from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -12,18 +17,165 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from cdc.browse.entries import KINDS, Entry
+from cdc.browse.index import Index, State
 from cdc.browse.messages import as_json, as_text
-from cdc.browse.query import Page
-from cdc.browse.records import Decoded, RowChange
+from cdc.browse.query import Page, Queries
+from cdc.browse.records import Cell, Decoded, RowChange
+from cdc.config.profile import Kafka
 from cdc.config.table_globs import named
 from cdc.errors import CdcError, UserError
 from cdc.model.record import Record
-from cdc.web.browser.changes import ShownRow, shown_row
-from cdc.web.browser.indexes import FollowedIndex
-from cdc.web.browser.numbers import number
-from cdc.web.browser.search import Search, record_address, records_address
+from cdc.model.values import Value
+from cdc.spark.report.printable import Cut, cut, differing
+from cdc.web.search import Search, number, record_address, records_address
 
-__all__ = ["Neighbours", "RecordPages", "row_places"]
+__all__ = ["FollowedIndex", "Neighbours", "RecordPages", "ShownCell", "ShownRow", "Side", "row_places", "shown_row"]
+
+_LONGEST = 2_000  # the maximum number of characters that are shown of an unchanged value
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A value in three parts; only the ``middle`` part differs from the other side. ``length`` is the length of the
+    whole value in characters if it is shortened, else None.
+    """
+
+    before: str
+    middle: str = ""
+    after: str = ""
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A column with its values before and after the change; None if the change has no such image."""
+
+    column: str
+    before: Side | None
+    after: Side | None
+    changed: bool
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row with its columns. ``key_before`` and ``key`` are the texts of its key before and after the change; None in
+    a table without a key. ``changed`` is the number of columns that differ.
+    """
+
+    number: int
+    key: str | None
+    key_before: str | None
+    cells: tuple[ShownCell, ...]
+    changed: int
+
+
+def shown_row(row: RowChange, record: Record) -> ShownRow:
+    """Prepares a row of ``record`` for display."""
+    images = (image or repeat(None) for image in record.rows[row.number])
+    cells = tuple(
+        _cell(_with_clock(cell, *values), is_key=cell.column in (record.key or ()))
+        for cell, *values in zip(row.cells, *images, strict=False)
+    )
+    return ShownRow(row.number, row.key_after, row.key_before, cells, sum(cell.changed for cell in cells))
+
+
+def _with_clock(cell: Cell, before: Value, after: Value) -> Cell:
+    """Shows the TIMESTAMP values of a cell as date and time; records contain them as seconds since 1970."""
+    return Cell(cell.column, _clock(cell.before, before), _clock(cell.after, after))
+
+
+def _clock(text: str | None, value: Value) -> str | None:
+    if not isinstance(value, dict) or not (found := value.get("Timestamp")) or not found["unix_time"]:
+        return text  # the zero timestamp stays as it is
+    moment = datetime.fromtimestamp(found["unix_time"], UTC)
+    fraction = f".{found['subsecond']:06d}" if found["subsecond"] else ""
+    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} UTC"
+
+
+def _cell(cell: Cell, *, is_key: bool) -> ShownCell:
+    if cell.changed and cell.before is not None and cell.after is not None:
+        before, after = map(_side, differing(cell.before, cell.after))
+        return ShownCell(cell.column, before, after, changed=True, is_key=is_key)
+    return ShownCell(cell.column, _whole(cell.before), _whole(cell.after), changed=False, is_key=is_key)
+
+
+def _side(part: Cut) -> Side:
+    return Side(part.before, part.middle, part.after, part.length)
+
+
+def _whole(text: str | None) -> Side | None:
+    if text is None:
+        return None
+    return Side(cut(text, _LONGEST), length=len(text) if len(text) > _LONGEST else None)
+
+
+# Keeps the index of a stream's records up to date, in a thread that reads only when a page of records is requested.
+
+_SLICE_SECONDS = 2.0  # the interval at which the thread checks whether the program ends
+_AGAIN_SECONDS = 0.2  # the pause while another process adds the records
+_FRESH_SECONDS = 0.7  # a page does not wait for new records if the index was updated more recently than this
+
+
+class FollowedIndex:
+    """The index of the topics of ``kafka``, in a file in ``folder``, which is filled when a page is first requested.
+
+    ``error`` is the reason why the newest update failed; it is empty if the update succeeded.
+    """
+
+    def __init__(self, kafka: Kafka, folder: Path) -> None:
+        self._index = Index(kafka, folder, group="cdc-web")
+        self.queries = Queries(self._index)
+        self.error = ""
+        self._wanted = threading.Event()
+        self._done = threading.Condition()
+        self._through = float("-inf")  # time.monotonic() at the beginning of the newest complete update
+
+    def start(self, stop: threading.Event) -> None:
+        """Starts the thread, which ends soon after ``stop`` is set."""
+        threading.Thread(target=self._run, args=(stop,), name="index", daemon=True).start()
+
+    def look(self, *, seconds: float) -> tuple[State, bool]:
+        """Waits up to ``seconds`` until the index contains all records that are in the topics now. Returns the index's
+        state, and whether it contains these records; it does not if the brokers are slow or do not answer.
+
+        Raises UserError if the index's file can't be used.
+        """
+        begun = time.monotonic()
+        self._wanted.set()
+        with self._done:
+            self._done.wait_for(lambda: self._through >= begun - _FRESH_SECONDS or self.error, seconds)
+            is_fresh = self._through >= begun - _FRESH_SECONDS and not self.error
+        return self._index.state(), is_fresh
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            if not self._wanted.wait(_SLICE_SECONDS):
+                continue
+            self._wanted.clear()
+            self._read(stop)
+
+    def _read(self, stop: threading.Event) -> None:
+        """Updates the index until it contains all records that are in the topics now."""
+        begun, error, before = time.monotonic(), "", None
+        try:
+            while not stop.is_set() and (left := self._index.refresh(stop=stop, seconds=_SLICE_SECONDS).behind):
+                self.error = ""
+                if left == before:  # another process reads them
+                    stop.wait(_AGAIN_SECONDS)
+                before = left
+        except CdcError as failure:
+            error = str(failure)
+        except Exception as failure:  # noqa: BLE001 - a defect in the index must not end the other pages
+            error = f"{type(failure).__name__}: {failure}"
+        with self._done:
+            self.error = error
+            if not error:
+                self._through = begun
+            self._done.notify_all()
+
+
+# Serves the pages of records: the results of a search, one record with its rows, one transaction.
 
 _ON_A_PAGE, _ROWS, _TABLES = 50, 20, 50
 _WAIT_SECONDS = 1.0  # a page waits this long for new records, and then shows the records in the index

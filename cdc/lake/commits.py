@@ -1,16 +1,16 @@
-"""Reads and writes the metadata of commits to lake tables. The metadata contain the sequence and the definition of the
-new version. Pure.
-"""
+"""Writes what the commits to lake tables contain: their metadata, and the MERGE of changed rows. Pure."""
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Self
 
+from cdc.lake.folder import quoted
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan
 
-__all__ = ["Note", "Written", "definition"]
+__all__ = ["Note", "Written", "definition", "merge_statement"]
 
 _KEY = "cdc_lake"
 _FORMAT = 1  # the version of the format of values; when it changes, all tables are written again
@@ -58,3 +58,20 @@ def definition(plan: Plan, options: Options) -> str:
     key = plan.stretches[-1].key if plan.stretches else ()
     known = (_FORMAT, plan.columns, key, options.zero_dates, options.on_alter, options.typed_json)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
+
+
+# Writes the MERGE statement that applies changed rows to a table with a key.
+
+
+def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
+    """Writes the MERGE of the rows in ``net`` into ``table``. ``net`` has the columns c0, c1, … and gone; c0, c1, … are
+    the table's ``columns`` in order.
+    """
+    source = {name: f"s.c{at}" for at, name in enumerate(columns)}
+    same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
+    sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())
+    names, values = ", ".join(map(quoted, source)), ", ".join(source.values())
+    return (
+        f"MERGE INTO {table} AS t USING {net} AS s ON {same} WHEN MATCHED AND s.gone THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({names}) VALUES ({values})"
+    )

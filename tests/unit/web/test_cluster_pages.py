@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cdc.browse.cluster import Broker, ClusterSummary, Group, Groups, Member, PartitionSummary, ReadPlace, TopicSummary
-from cdc.web.browser.topic_pages import Cluster, Pages
 from cdc.web.rendering import render
+from cdc.web.topic_pages import Cluster, Pages
 
 HOSTILE = "<b>&'\""
 PARTITIONS = {0: PartitionSummary(5, 8, 1, (1, 2), (1, 2)), 1: PartitionSummary(None, None, -1, (1, 2), (1,))}

@@ -12,10 +12,17 @@ from cdc.config.profile import Metrics, Profile, ServerAddress, Web
 from cdc.errors import UserError
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.spark.report.files import HTML, JSON
-from cdc.web.sources.audit import AuditSource
-from cdc.web.sources.endpoint import EndpointSource, address, figures
-from cdc.web.sources.polled import Answer, NoAnswer, Polled, Watchers
-from cdc.web.sources.stream import StreamSource
+from cdc.web.sources import (
+    Answer,
+    AuditSource,
+    EndpointSource,
+    NoAnswer,
+    Polled,
+    StreamSource,
+    Watchers,
+    address,
+    figures,
+)
 
 REPORT: dict[str, Any] = {
     "verdict": "drift", "audited_at": "2026-11-27", "leader": {"resource": "a"}, "follower": {"resource": "b"},

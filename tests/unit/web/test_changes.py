@@ -7,9 +7,8 @@ import pytest
 from cdc.browse.messages import Shown
 from cdc.browse.records import Decoded
 from cdc.model.record import Record
-from cdc.web.browser.changes import ShownRow, Side, shown_row
-from cdc.web.browser.record_pages import row_places
-from cdc.web.browser.topic_pages import shown_message
+from cdc.web.record_pages import ShownRow, Side, row_places, shown_row
+from cdc.web.topic_pages import shown_message
 
 LONG = "x" * 1_000_000
 

@@ -15,7 +15,7 @@ from cdc.browse.cluster import cluster_summary, group, groups, topic_settings, t
 from cdc.browse.filters import parsed_time
 from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, window
 from cdc.errors import CdcError, UserError
-from cdc.web.browser.numbers import number
+from cdc.web.search import number
 
 __all__ = ["FORMS", "Cluster", "Pages", "ShownMessage", "TopicPages", "shown_message"]
 
