@@ -17,15 +17,14 @@ from cdc.lake.change_tables import ChangeTables
 from cdc.lake.commits import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided, touches
 from cdc.lake.folder import Held, LakeFolder, State, folder
-from cdc.lake.history_text import upto as history_upto
-from cdc.lake.history_text import with_more, without_copies
 from cdc.lake.new_records import Arrived, refused_tables, same_topics
 from cdc.lake.rows import NoValue, all_rows, has_doubts, net_rows, of_error, uncertain_value
 from cdc.service.logs import event
 from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.frames.history import Moment, read_history, sequence_at
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.schema_history import CopyIncomplete, Histories, existing
+from cdc.spark.frames.schema_history import CopyIncomplete, Histories, existing, with_more, without_copies
+from cdc.spark.frames.schema_history import upto as history_upto
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.small_data import set_tiny
 

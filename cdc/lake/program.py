@@ -33,7 +33,7 @@ from cdc.spark.folders import Folder, LocalFolder
 from cdc.spark.frames.history import Moment
 from cdc.spark.frames.messages import Source
 from cdc.spark.hadoop_folder import HadoopFolder
-from cdc.spark.job import in_process
+from cdc.spark.job import session
 from cdc.spark.job.output import root_cause
 from cdc.spark.job.session import SparkGone, stop
 
@@ -76,7 +76,7 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
     packages = [_PACKAGES[form]] if form in _PACKAGES else []
-    return in_process.started(environment, "cdc-lake", packages=packages, settings={**own, **settings})
+    return session.started(environment, "cdc-lake", packages=packages, settings={**own, **settings})
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace) -> int:
             )
             status = following.run(stop_signal, listen=options.metrics)
         else:
-            source = partial(source_in, in_process.cancelling(spark, stop_signal))
+            source = partial(source_in, session.cancelling(spark, stop_signal))
             status = _once(lake, source, options.at, stop_signal, last_line)
         stop(spark)
         return status

@@ -19,9 +19,8 @@ from cdc.consumer.source.assembler import Batch, Transaction, batches
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.startup import Stages, Startup
-from cdc.consumer.state.base_copy import BaseCopy
+from cdc.consumer.state.base_copy import BaseCopy, Seed
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.model.names import Uri

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
 
-from cdc.browse.entries import KINDS
-from cdc.browse.filters import Filter, parsed_kinds, parsed_time
+from cdc.browse.entries import KINDS, Filter, parsed_kinds, parsed_time
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE

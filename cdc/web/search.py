@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode
 
 from starlette.convertors import IntegerConvertor, register_url_convertor
 
-from cdc.browse.entries import KINDS
-from cdc.browse.filters import Filter, parsed_kinds, parsed_time
+from cdc.browse.entries import KINDS, Filter, parsed_kinds, parsed_time
 from cdc.errors import UserError
 
 __all__ = ["Search", "number", "record_address", "records_address"]

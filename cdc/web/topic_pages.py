@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from cdc.browse.cluster import cluster_summary, group, groups, topic_settings, topic_summary
-from cdc.browse.filters import parsed_time
+from cdc.browse.entries import parsed_time
 from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, window
 from cdc.errors import CdcError, UserError
 from cdc.web.search import number

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.planned_batch import PlannedBatch, ending
-from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.apply.row_by_row import RowDifferences
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.follower.range_rows import RangeRows
-from cdc.consumer.follower.row_counts import RowCounts
+from cdc.consumer.follower.row_counts import RangeRows, RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.chunk_plan import ChunkPlan
-from cdc.consumer.plan.copying import check_copying, plan_copying
+from cdc.consumer.plan.chunk_plan import ChunkPlan, check_copying, plan_copying
 from cdc.consumer.plan.net_effects import as_left
 from cdc.consumer.plan.packets import FRONT_BYTES, PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import removes

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
-from cdc.consumer.literals.rounded import Rounded
-from cdc.consumer.literals.values import identifier, quoted, table_name
+from cdc.consumer.literals.values import Rounded, identifier, quoted, table_name
 from cdc.consumer.plan.inserts import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError

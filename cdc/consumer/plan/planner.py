@@ -38,8 +38,8 @@ from functools import partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from cdc.consumer.literals import row_sql_mode
-from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
+from cdc.consumer.literals import own_variables
+from cdc.consumer.literals.values import NONE_ROUNDED, Rounded
 from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, net_images, row_identity
 from cdc.consumer.plan.rendered_rows import LazySequence, RenderedRows
 from cdc.consumer.plan.table_schema import TableSchema
@@ -174,8 +174,8 @@ def for_table(step: Step, schema: TableSchema) -> Step:
         step = replace(step, rounded=schema.rounded)
     if not schema.computes:
         return step
-    modes = row_sql_mode.leader_modes(step.record)
-    verified = schema.stored if row_sql_mode.needs_comparison(modes) else schema.unpredictable
+    modes = own_variables.leader_modes(step.record)
+    verified = schema.stored if own_variables.needs_comparison(modes) else schema.unpredictable
     return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
 
 

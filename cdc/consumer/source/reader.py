@@ -16,10 +16,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.epochs import epoch_at, stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.follower_places import place_note
-from cdc.kafka.fragments import Fragment, Fragments, first_whole_sequence
+from cdc.kafka.fragments import Fragment, Fragments, epoch_at, first_whole_sequence, stamp_of
 from cdc.kafka.partitions import FIRST, begin_offsets, end_offsets, oldest, require_others_empty, windows
 from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Commits, Mark

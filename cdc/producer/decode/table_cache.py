@@ -29,7 +29,7 @@ from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
 from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, past, table_map, table_name
-from cdc.producer.large_rows.row_images import LargeColumn, large_rows
+from cdc.producer.large_rows import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 

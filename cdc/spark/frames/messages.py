@@ -17,7 +17,7 @@ from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.errors import UserError
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.fragments import HEADER
+from cdc.kafka.fragments import FRAGMENT_HEADER
 from cdc.kafka.partitions import FIRST
 from cdc.model.names import Uri, folded
 from cdc.model.server_version import logs_cascades
@@ -114,7 +114,7 @@ class Source:
         found = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").load()
         key = F.col("key").cast("string")
         wanted = key.rlike(_OF_TABLE) if names is None else key.isin([self.uri(name) for name in sorted(names)])
-        fragment = f"exists(headers, h -> h.key = '{HEADER}')"
+        fragment = f"exists(headers, h -> h.key = '{FRAGMENT_HEADER}')"
         fails = (
             "raise_error('a record was written as several messages, which no stream reads: read changes as a batch')"
         )

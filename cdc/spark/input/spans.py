@@ -35,7 +35,7 @@ class Span:
     ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
     in one topic after the other, so a reader of several topics may see a part of the newest transaction. ``fragmented``
     is true if some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
-    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs). ``folds_names`` is
+    messages count, if records were written without Kafka transactions (module cdc.kafka.fragments). ``folds_names`` is
     true if the server stores all names of databases and tables in lower case.
     """
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.browse.entries import KINDS, Entry, Summary, key_of, keys_of, kind_of, objects_of
-from cdc.browse.filters import Filter
+from cdc.browse.entries import KINDS, Entry, Filter, Summary, key_of, keys_of, kind_of, objects_of
 from cdc.browse.index import Added, Index, Progress, Writer, read_progress
 from cdc.browse.query import Page, Queries
 from cdc.config.profile import Kafka

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.browse.entries import KINDS
-from cdc.browse.filters import Filter
+from cdc.browse.entries import KINDS, Filter
 from cdc.config.table_globs import named
 from cdc.errors import UserError
 from cdc.web.search import Search, record_address, records_address

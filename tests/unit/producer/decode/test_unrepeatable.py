@@ -2,8 +2,7 @@
 
 import pytest
 
-from cdc.producer.decode.query_event import LoggedStatement
-from cdc.producer.decode.unrepeatable import with_copies
+from cdc.producer.decode.query_event import LoggedStatement, with_copies
 from cdc.sql.effects import needing_more, numbered_otherwise
 from cdc.sql.statement import classify
 

@@ -2,9 +2,8 @@
 
 import json
 
-from cdc.lake.history_text import NOTHING, from_tree, to_tree, upto, with_more
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.frames.schema_history import History, Statement, Told
+from cdc.spark.frames.schema_history import NOTHING, History, Statement, Told, from_tree, to_tree, upto, with_more
 
 CREATE = "CREATE TABLE t …"
 ACTS = (Act(3, 0, "CreateTable", "flv://l/d/t", text=CREATE), Act(7, 1, "RenameTable", "flv://l/d/t", to="x"))

@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdc.producer import large_rows as module
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.spool import Spool
 from cdc.producer.decode.changes import TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder
 from cdc.producer.decode.table_map import JSON, Column, Table
-from cdc.producer.large_rows import large_text, row_images
-from cdc.producer.large_rows.large_text import LargeText, checksum
-from cdc.producer.large_rows.row_images import large_rows
-from cdc.producer.sink import partial_transaction
-from cdc.producer.sink.partial_transaction import row_sum
+from cdc.producer.large_rows import LargeText, checksum, large_rows
+from cdc.producer.sink import router
 from cdc.producer.sink.record_parts import encoded, joined, rows_body
 from cdc.producer.sink.recovery import without_types
+from cdc.producer.sink.router import row_sum
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 BYTES = st.binary(max_size=40)
@@ -48,9 +47,9 @@ COLUMNS = {
 def few_bytes_are_many() -> Iterator[None]:
     """A value of ten bytes stays on disk and is read in blocks of six, of a row's ends 20 characters are summed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_images, "_LARGE", 10)
-        patch.setattr(large_text, "_BLOCK", 6)
-        patch.setattr(partial_transaction, "_SUMMED", 20)
+        patch.setattr(module, "_LARGE", 10)
+        patch.setattr(module, "_BLOCK", 6)
+        patch.setattr(router, "_SUMMED", 20)
         yield
 
 
@@ -103,11 +102,11 @@ def test_the_ends_of_a_value_on_disk(data: bytes, size: int) -> None:
     """Of which no more is read than they need."""
     event = on_disk(et.WRITE_ROWS, data)
     assert event.spool is not None
-    text = LargeText([b"<", large_text.stored_base64(event.spool, 0, len(data))])
+    text = LargeText([b"<", module.stored_base64(event.spool, 0, len(data))])
     known = b"<" + b64encode(data)
     assert text.head(size)[:size] == known[:size]
     assert text.tail(size)[-size:] == known[-size:]
-    assert max(len(text.head(size)), len(text.tail(size))) <= size + 4 * large_text._BLOCK
+    assert max(len(text.head(size)), len(text.tail(size))) <= size + 4 * module._BLOCK
 
 
 @given(events(), st.data())

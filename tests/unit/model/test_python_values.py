@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from cdc.model.values import Value
-from cdc.reader.python_values import python_value
+from cdc.model.values import Value, python_value
 
 
 def clock(hour: int, minute: int, second: int, subsecond: int = 0) -> dict[str, int]:

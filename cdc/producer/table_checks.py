@@ -1,4 +1,5 @@
-"""Refuses masks under which a follower could not store the table's rows, or another column would show the masked value.
+"""Checks the leader's tables for what a follower could not repeat: masks, equal members of an ENUM or SET, cascades
+that are not logged.
 
 The binlog shows only the primary key of a table. The leader is queried for everything else: at the start, at the first
 rows of a table, and again after each statement. A column in the binlog that the leader's table no longer has may have
@@ -6,17 +7,18 @@ been computed from a masked column, so it needs a mask, too.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from cdc.config.filters import HASH, HASHED_BYTES, HASHED_TEXTS, NULL, Filters, Mask
 from cdc.errors import PromiseError, UserError
+from cdc.model.charset import member_texts
 from cdc.producer.binlog.leader import connected_cursor
 from cdc.producer.decode.table_map import Table
 
-__all__ = ["asking", "check_masks", "problem"]
+__all__ = ["changed_silently", "check_masks", "mask_check", "member_check", "problem"]
 
 _HINT = "mask it otherwise or not at all (filters.mask_columns), or leave the table out with filters.exclude_tables"
 MaskOf = Callable[[str], Mask | None]
@@ -30,7 +32,7 @@ class _Column:
     expression: str  # the expression of a generated column or of a default; empty if there is none
 
 
-def asking(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable[[Table], None]:
+def mask_check(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable[[Table], None]:
     """Returns a function that raises PromiseError for a table in the binlog whose rows can't be masked; it queries the
     leader ``name`` about tables with masked columns.
     """
@@ -140,3 +142,61 @@ def _uses(cursor: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
         cursor.execute(statement, (database, table))
         for text in {row[0] for row in cursor.fetchall()}:
             yield what, text or ""
+
+
+# Finds out whether two members of an ENUM or SET are equal in its collation; a server without strict mode allows such
+# members.
+#
+# A server reads the text of such a member as the first of the equal members, so records can't contain the text. Only
+# the server knows which texts are equal, since each collation has its own rules: in utf8mb4_general_ci ß equals s, in
+# latin1_swedish_ci ü equals y.
+
+_MOST_ANSWERS = 10_000
+
+
+def member_check(
+    count_different: Callable[[Sequence[str], str, str], int],
+) -> Callable[[tuple[bytes, ...], str, str], bool]:
+    """Returns a function that decides whether any of the members in a character set and collation are equal.
+
+    ``count_different(texts, charset, collation)`` queries the server, and raises the errors of ``leader.inspect``.
+    """
+
+    @lru_cache(maxsize=_MOST_ANSWERS)
+    def are_equal(members: tuple[bytes, ...], charset: str, collation: str) -> bool:
+        if len(set(members)) < len(members):
+            return True
+        texts = member_texts(members, charset)
+        # If members are not valid text, records contain their numbers.
+        if len(members) < 2 or texts is None or collation.endswith(("_bin", "binary")):
+            return False
+        return count_different(texts, charset, collation) < len(members)
+
+    return are_equal
+
+
+# Finds foreign keys through which tables that the filters leave out change rows of tables that pass, on a leader that
+# does not log such changes (MySQL before 9.6, MariaDB).
+#
+# A follower has neither the other table's changes, nor a log of what they did.
+
+_QUESTION = (
+    "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+    "FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE DELETE_RULE NOT IN ('NO ACTION', 'RESTRICT') "
+    "OR UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT') ORDER BY 1, 2, 3, 4"
+)
+Named = Callable[[str, str], str]
+
+
+def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
+    """Returns the tables of the leader ``name`` that pass, and whose rows such a foreign key changes, each with the
+    other table. ``named`` writes the name of a table.
+    """
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(_QUESTION)
+        found = list(cursor.fetchall())
+    return [
+        f"{named(database, table)} by {named(of, parent)}"
+        for database, table, of, parent in dict.fromkeys(found)
+        if filters.wants_table(database, table) and not filters.wants_table(of, parent)
+    ]
