@@ -366,16 +366,7 @@ def _applier(
         SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
         ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
-    preparation = Preparation(
-        session,
-        ledger,
-        tables,
-        types=types,
-        differences=differences,
-        passes=passes,
-        copied=copied,
-        checkpoint=checkpoint,
-    )
+    preparation = Preparation(session, ledger, tables, types=types, differences=differences, copied=copied)
     committed = Committed(session, checkpoint)
     calls = startup.calls
     return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)

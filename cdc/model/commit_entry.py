@@ -134,7 +134,7 @@ class PreparedXa(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The start of a producer without Kafka transactions (module kafka.epochs). ``epoch`` is the epoch of that
+    """The start of a producer without Kafka transactions (module kafka.fragments). ``epoch`` is the epoch of that
     producer, and ``offset`` is the offset of its mark in the topic, or -1 until that offset is known.
     """
 

@@ -95,10 +95,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         new, sequences=sequences, ends=ends, queries=(watermark, unreached, commits, *of_ids)
     )
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
-    has_chunks = LEADER in contents and contents[LEADER].chunks
-    copied = FOLLOWER in contents and contents[FOLLOWER].copied
-    base_copy = base_copy_of(records, replication.resource) if copied else None
-    base_copy = base_copy.among(all_transactions) if base_copy and has_chunks else base_copy
+    base_copy = _base_copy(records, all_transactions, contents, replication.resource)
     acts = {side: _behind(those, base_copy, side) for side, those in all_acts.items()}
     return Streams(
         new_records=new,
@@ -130,6 +127,16 @@ def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | N
     set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
     log_stage("checking both streams", records=records, rows=rows)
     return in_one_part(new), records
+
+
+def _base_copy(
+    records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], resource: str
+) -> BaseCopy | None:
+    """Returns the dump that the follower began with; None if it began empty."""
+    has_chunks = LEADER in contents and contents[LEADER].chunks
+    copied = FOLLOWER in contents and contents[FOLLOWER].copied
+    base_copy = base_copy_of(records, resource) if copied else None
+    return base_copy.among(transactions) if base_copy and has_chunks else base_copy
 
 
 def _behind(acts: list[Act], base_copy: BaseCopy | None, side: str) -> list[Act]:

@@ -76,7 +76,8 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     ``highest``.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused;
-    PromiseError if the server was not a replica of the former server; UserError for an unfinished rewind (``rewinds``).
+    PromiseError if the server was not a replica of the former server; UserError for an unfinished rewind
+    (``state.base_copy``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # With layout "single" the follower may lack the table of offsets in other topics, and needs no such offsets.

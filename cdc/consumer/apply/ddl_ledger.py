@@ -15,7 +15,7 @@ that form (error 3977), so the table is created and committed under the statemen
 row and the checkpoint are committed together. Between the two commits the follower has an empty table.
 
 If the user may not assign GTIDs (``consumer.privileges``), statements are executed one at a time, each with its own
-intent, and the follower's binlog shows whether a statement was executed (``placed_statements``).
+intent, and the follower's binlog shows whether a statement was executed (``PlacedStatements``).
 """
 
 import json

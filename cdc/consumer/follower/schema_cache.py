@@ -89,7 +89,7 @@ class SchemaCache:
     def __init__(self, session: Session, triggers: Triggers, *, passes: Callable[[Uri], bool]) -> None:
         self._session = session
         self._triggers = triggers
-        self._passes = passes
+        self.passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
         # the number of columns that were read since the cache was last emptied; it includes the columns of tables that
         # were dropped from it later
@@ -226,7 +226,7 @@ class SchemaCache:
             "AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2"
         )
         uris = [Uri(table.resource, str(database), str(name)) for database, name in found]
-        return list(dict.fromkeys([table, *filter(self._passes, uris)]))
+        return list(dict.fromkeys([table, *filter(self.passes, uris)]))
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
         """Returns the unique keys of a table, the columns that are the first column of a key, and whether any key

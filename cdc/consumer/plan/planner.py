@@ -110,9 +110,9 @@ class Step:
     itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys. Remove is a
     Delete of rows without a key, which must be counted on the follower first. ``prepared`` are the statements that are
     planned after counting, each with the number of rows that it must match (None means any number). ``modes`` is the
-    leader's sql_mode (module row_sql_mode) if the server computes values of the table, otherwise None. The computed
+    leader's sql_mode (module own_variables) if the server computes values of the table, otherwise None. The computed
     values of the columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose
-    numbers must be copied from another column (module copied_numbers).
+    numbers must be copied from another column (module statements).
     """
 
     operation: str

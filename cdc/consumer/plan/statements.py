@@ -314,12 +314,19 @@ def statements(
             yield from after
             if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
                 mode = STRICT
-                yield Statement(setting(mode))
-                yield from _comparisons(_done(step), step.verified, size)
-                yield from comparisons_of_documents(step)
+                yield from _verifications(step, size)
         except ValueError as error:
             raise unreadable(step.record, error) from None
     yield from usual_session(mode, flags)
+
+
+def _verifications(step: Step, size: int) -> Iterator[Statement]:
+    """Yields the statements that compare the values which the server has computed in the rows of the step, in strict
+    mode.
+    """
+    yield Statement(setting(STRICT))
+    yield from _comparisons(_done(step), step.verified, size)
+    yield from comparisons_of_documents(step)
 
 
 def _mode(step: Step) -> str:

@@ -100,7 +100,7 @@ class Topic:
 
 class Place(NamedTuple):
     """The place of a record: the ``offset`` of its first message, its ``sequence``, its position in the leader's
-    binlog, and the epoch of the producer that wrote it (module kafka.epochs).
+    binlog, and the epoch of the producer that wrote it (module kafka.fragments).
     """
 
     offset: int
@@ -235,8 +235,8 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def _marks(self, _: Partition) -> tuple[Mark, ...]:
-        """Returns the marks of a partition (module kafka.epochs); only one partition can have marks. Raises the errors
-        of ``commits``."""
+        """Returns the marks of a partition (module kafka.fragments); only one partition can have marks. Raises the
+        errors of ``commits``."""
         newest = self.commits(self._commits)
         return newest.marks if newest else ()
 

@@ -38,9 +38,9 @@ __all__ = ["Renaming", "Spellings", "names_database", "rewritten"]
 # Converts the leader's names to lower case for a follower with ``lower_case_table_names = 1``.
 #
 # On such a follower ``Pet`` and ``pet`` are the same table, but on a leader with the value 0 they are two tables. So
-# the leader's spelling of each name is stored in the follower (module ``names``). While a name is in use, another
-# spelling of it is refused. Such a spelling may occur in a statement that creates the second table, in a statement
-# about a table that the leader does not have, or in rows of the second table.
+# the leader's spelling of each name is stored in the follower (module ``state.own_table``). While a name is in use,
+# another spelling of it is refused. Such a spelling may occur in a statement that creates the second table, in a
+# statement about a table that the leader does not have, or in rows of the second table.
 
 _ENDS = ("uri", "to", "like")
 _TABLES = ("Table", "View", "Index")

@@ -130,7 +130,7 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
 def read_status(follower: Database, *, resource: str, schema: str) -> Status:
     """Reads the status of the replication from the leader ``resource``.
 
-    Raises UserError for a follower that can't be queried, or on which a rewind is unfinished (``rewinds``).
+    Raises UserError for a follower that can't be queried, or on which a rewind is unfinished (``state.base_copy``).
     """
     try:
         with Session(follower, schema=schema) as session:

@@ -90,10 +90,7 @@ def logged_statement(
         effects = (ANY_DATABASE,)
     text = readable(read.known)
     failed = _failed_in_part(query, kind, text, event)
-    changed = passed_over(effects)
-    if kind == "dml":
-        databases = query.variables.get("databases", ())
-        changed = changed_by(read.known, database=query.database, databases=databases, **quoting)
+    changed = _changed(query, read.known, quoting) if kind == "dml" else passed_over(effects)
     context = _context(query, event, collations, read) if effects else {}
     if effects:
         context |= _about_foreign_keys(query, effects, text, quoting, server)
@@ -103,6 +100,11 @@ def logged_statement(
         real(effects),
     )  # fmt: skip
     return _folded(found) if folds_names else found
+
+
+def _changed(query: ev.Query, text: str, quoting: dict[str, Any]) -> tuple[Effect, ...]:
+    """Returns the effects that the DML statement ``text`` may have had, according to the databases logged with it."""
+    return changed_by(text, database=query.database, databases=query.variables.get("databases", ()), **quoting)
 
 
 def _failed_in_part(query: ev.Query, kind: str, text: str, event: RawEvent) -> PromiseError | None:

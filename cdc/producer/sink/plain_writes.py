@@ -1,7 +1,7 @@
 """Writes records without Kafka transactions: the brokers show each record as soon as they have stored it.
 
 librdkafka's idempotent producer keeps the order within a partition and writes no message twice in one session. Messages
-of a former session that arrive late are void (module kafka.epochs).
+of a former session that arrive late are void (module kafka.fragments).
 """
 
 import threading
@@ -26,7 +26,7 @@ __all__ = ["PlainWrites", "recovered", "stamp", "write_mark"]
 # Writes epoch marks to the topic, and stamps the records after a mark. After a mark, records of former starts are void.
 #
 # A topic contains marks once a producer without Kafka transactions has written to it, since records of a former start
-# may still be on their way to the brokers. See module kafka.epochs.
+# may still be on their way to the brokers. See module kafka.fragments.
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:

@@ -226,7 +226,7 @@ def _unannounced(
 
 
 class _Counting:
-    """Reads the messages of partitions, except marks and void messages (module kafka.epochs).
+    """Reads the messages of partitions, except marks and void messages (module kafka.fragments).
 
     ``marks`` are the marks of the only partition, if records are or were written there without Kafka transactions.
     """

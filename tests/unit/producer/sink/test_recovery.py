@@ -20,8 +20,8 @@ from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Partition, Position
 from cdc.producer.copy.state import Pending
 from cdc.producer.sink import recovery
-from cdc.producer.sink.kafka_sink import Partitioner
 from cdc.producer.sink.recovery import Recovered, _unseen, recover, require_chunks_before, since_last_start, true_entry
+from cdc.producer.sink.router import Partitioner
 from cdc.producer.sink.topic_admin import require_counted
 from tests.harness.simulated_broker import Broker, Written
 
