@@ -1,4 +1,6 @@
-"""Reads the profile (the TOML file with all settings of a program) into dataclasses; every key is checked."""
+"""Reads the profile (the TOML file with all settings of a program) into dataclasses, and parses its start positions;
+every key is checked.
+"""
 
 import os
 import re

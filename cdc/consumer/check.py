@@ -1,4 +1,5 @@
-"""Checks all that the consumer needs, and lists what must be changed first (``cdc-consumer PROFILE --check``).
+"""Checks all that the consumer needs, lists what must be changed first (``cdc-consumer PROFILE --check``), and compares
+the definitions of both servers' tables.
 
 The check acquires no lock, so a consumer may run at the same time. It writes nothing to the follower or to Kafka.
 """

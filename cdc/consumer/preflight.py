@@ -1,4 +1,6 @@
-"""Checks the settings and grants of the follower before anything is applied, and loads the checkpoint."""
+"""Checks the settings and grants of the follower before anything is applied, loads the checkpoint, and checks that the
+topics continue it.
+"""
 
 import logging
 import re

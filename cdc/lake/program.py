@@ -1,4 +1,4 @@
-"""Runs cdc-lake once, or repeatedly, according to its command line."""
+"""Runs cdc-lake once, or repeatedly until a signal, according to its command line."""
 
 import argparse
 import os

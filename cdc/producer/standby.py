@@ -1,4 +1,6 @@
-"""Lets a producer wait while another producer of the same topic and leader works (profile key producer.standby)."""
+"""Lets a producer wait while another producer of the same topic and leader works (profile key producer.standby), and
+elects the one that works.
+"""
 
 import threading
 import time

@@ -1,4 +1,6 @@
-"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages."""
+"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages, with the
+drifted rows that ``--accept FILE`` accepts.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

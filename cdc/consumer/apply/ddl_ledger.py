@@ -1,5 +1,5 @@
 """Executes each DDL statement of the leader exactly once, although DDL statements commit implicitly, and notes each
-statement in the ledger table.
+statement in the ledger table or finds it in the follower's binlog.
 
 Each statement is executed under its own GTID, and a server executes a GTID only once. First a row with the GTID and the
 state ``intent`` is committed to the ledger table. Then the statement is executed under that GTID. Then the row's state

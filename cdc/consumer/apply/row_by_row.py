@@ -1,5 +1,5 @@
-"""Applies a batch row by row after it failed as a whole: resolves each conflict in the leader's favour, or stops at the
-first conflict.
+"""Applies a batch row by row after it failed as a whole: finds the columns that differ, resolves each conflict in the
+leader's favour or stops at the first one, and stores rows that strict mode refuses.
 
 A conflict is a missing row or a duplicate key. It shows that another client has written to the follower. If the
 follower refuses a row for any other reason, the stream stops, because the row can't be stored as on the leader.

@@ -1,4 +1,5 @@
-"""Manages the connection on which DDL statements are executed one after another, each as if on a new connection.
+"""Manages the connection on which DDL statements are executed one after another, each as if on a new connection;
+decides whether rows that a statement numbers get the leader's numbers.
 
 Opening a connection takes longer than most statements, because of TLS, the password and the settings. So the connection
 is kept for a while, and reset before the next statement. The reset removes variables, temporary tables and locks. It

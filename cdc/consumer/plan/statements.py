@@ -1,4 +1,4 @@
-"""Writes the steps of a plan as SQL statements for the follower."""
+"""Writes the steps of a plan as SQL statements for the follower, and plans how counted rows without a key go."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

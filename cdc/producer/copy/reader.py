@@ -1,4 +1,5 @@
-"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark).
+"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark),
+and finds rows in wrong partitions.
 
 A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
 read once the leader has executed all transactions that the stream contained at the request: all transactions that the

@@ -1,5 +1,6 @@
-"""Reads a Query event as a statement: its text, its kind, the affected objects and the session variables that it
-depends on."""
+"""Reads a Query event as a statement: its text, its kind, the affected objects, the session variables that it depends
+on, and whether followers may execute it although they get other rows.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

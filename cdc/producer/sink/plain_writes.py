@@ -1,4 +1,5 @@
-"""Writes records without Kafka transactions: the brokers show each record as soon as they have stored it.
+"""Writes records without Kafka transactions, each start after an epoch mark: the brokers show each record as soon as
+they have stored it.
 
 librdkafka's idempotent producer keeps the order within a partition and writes no message twice in one session. Messages
 of a former session that arrive late are void (module kafka.fragments).

@@ -1,4 +1,5 @@
-"""Folds all changes of one server, from its first record on, to the rows that its tables contain now.
+"""Folds all changes of one server, from its first record on, to the rows that its tables contain now, without the
+changes that only the follower's foreign keys made.
 
 A row is identified by its **identity**: in a keyed table the key's columns and values, in a keyless table the whole
 image. An **image** is the row's columns by name, with their values as JSON text, sorted, without NULLs: so a column

@@ -1,4 +1,4 @@
-"""Represents the schema history of a leader's stream: DDL, table copies, column types. Pure."""
+"""Represents the schema history of a leader's stream (DDL, table copies, column types), also as JSON. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

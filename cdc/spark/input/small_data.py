@@ -1,4 +1,5 @@
-"""Keeps the fixed cost of an audit of little data small, without changing any result.
+"""Keeps the fixed cost of an audit of little data small, without changing any result: batched queries, cached frames,
+frames of a few rows.
 
 - ``in_one_part`` puts all rows into one partition, where Spark groups, sorts and joins without a shuffle. A shuffle
   ends a stage, and planning, sending and starting a stage costs more than a thousand rows.

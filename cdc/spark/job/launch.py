@@ -1,5 +1,5 @@
-"""Starts a JVM in which a program runs Spark. The jars that the program needs are on the class path, and the JVM uses a
-class archive.
+"""Starts a JVM in which a program runs Spark, with the jars that the program needs on its class path (the Kafka
+connector among them), and with an archive of its classes.
 
 The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
 only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it

@@ -1,4 +1,5 @@
-"""Creates the Spark session, configures it for the size of an audit, and stops it.
+"""Creates the Spark session, in this process or as spark-submit prepared it, configures it for the size of an audit,
+and stops it.
 
 The module patches PySpark, so that it looks up each Java class for columns only once: every look-up searches 300 jars.
 """

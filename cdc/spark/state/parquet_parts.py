@@ -1,5 +1,6 @@
-"""Reads the Parquet parts of a state, checks them against state.json, and merges them with the parts of a new
-generation."""
+"""Reads and writes the Parquet parts of a state, checks that they are whole and as state.json lists them, and merges
+them with the parts of a new generation.
+"""
 
 import threading
 from collections.abc import Mapping, Sequence

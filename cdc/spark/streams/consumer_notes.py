@@ -1,5 +1,5 @@
-"""Marks unusual changes for the fold: foreign writes, and records that are listed in the consumer's tables ``ledger``
-and ``conflicts``.
+"""Marks unusual changes for the fold (foreign writes, and records that are listed in the consumer's tables ``ledger``
+and ``conflicts``), and lists the foreign writes.
 
 A **mark** describes a change. The fold keeps for each row the mark of its last marked change. The kinds of marks:
 

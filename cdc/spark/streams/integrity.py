@@ -1,4 +1,6 @@
-"""Checks the integrity of both topics: finds gaps, repeats, incomplete transactions and invalid records."""
+"""Checks the integrity of both topics: finds gaps, repeats, incomplete transactions, invalid records, and chunks that
+do not continue a copy.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

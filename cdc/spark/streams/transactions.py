@@ -1,4 +1,5 @@
-"""Groups the records of both topics into transactions: one row per transaction, with its state and its kind.
+"""Groups the records of both topics into transactions (one row per transaction, with its state and its kind), and keeps
+the transactions' ids.
 
 The consumer commits its checkpoint row with the rows that it applies, and runs a leader's statement under a GTID whose
 sequence is in the consumer's ledger (``cdc.model.gtid``). So the ``kind`` of each follower transaction can be
