@@ -479,7 +479,7 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             log_missing_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
-        base_copy.require_none(session, there)
+        base_copy.require_no_rewind(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
     return there, held
@@ -500,7 +500,7 @@ def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
             return None
         others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if OFFSETS.name in known else []
         there = Checkpoint.from_rows(rows[0], others, schema=schema)
-        base_copy.require_none(session, there)
+        base_copy.require_no_rewind(session, there)
         return there
 
 

@@ -18,7 +18,7 @@ from cdc.model.charset import member_texts
 from cdc.producer.binlog.leader import connected_cursor
 from cdc.producer.decode.table_map import Table
 
-__all__ = ["changed_silently", "check_masks", "mask_check", "member_check", "problem"]
+__all__ = ["changed_silently", "check_masks", "mask_check", "mask_problem", "member_check"]
 
 _HINT = "mask it otherwise or not at all (filters.mask_columns), or leave the table out with filters.exclude_tables"
 MaskOf = Callable[[str], Mask | None]
@@ -46,7 +46,7 @@ def mask_check(settings: dict[str, Any], filters: Filters, *, name: str) -> Call
         why = f"column {masked[0]} can't be masked: it is in the key" if masked else ""
         if not why:
             with connected_cursor(settings, name) as cursor:
-                why = problem(cursor, table.database, table.name, mask_of, logged=columns)
+                why = mask_problem(cursor, table.database, table.name, mask_of, logged=columns)
         if why:
             raise PromiseError(
                 why, code="CDC-MASK-ROWS-UNFIT", where=f"table {table.database}.{table.name}", hint=_HINT
@@ -67,12 +67,12 @@ def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> lis
         named = {(database, table) for database, table, column in columns
                  if filters.mask(database, table, column) and filters.wants_table(database, table)}  # fmt: skip
         for database, table in sorted(named):
-            if why := problem(cursor, database, table, partial(filters.mask, database, table)):
+            if why := mask_problem(cursor, database, table, partial(filters.mask, database, table)):
                 raise UserError(why, code="CDC-MASK-UNFIT", where=f"table {database}.{table}", hint=_HINT)
     return filters.masks.unused(columns)
 
 
-def problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Iterable[str] = ()) -> str:
+def mask_problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Iterable[str] = ()) -> str:
     """Returns the reason why a column of the leader's table can't be masked; empty if all can. ``logged`` are the
     columns of the table's rows in the binlog.
     """

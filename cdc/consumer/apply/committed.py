@@ -85,7 +85,7 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
     if there is not None:
-        base_copy.require_none(session, there)
+        base_copy.require_no_rewind(session, there)
     session.run([b"COMMIT"])
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(

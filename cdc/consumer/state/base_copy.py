@@ -20,7 +20,7 @@ from cdc.model.names import Uri
 from cdc.model.record import Record
 from cdc.service.logs import event
 
-__all__ = ["COPIES", "SEEDS", "BaseCopy", "Seed", "require_none", "seed_of"]
+__all__ = ["COPIES", "SEEDS", "BaseCopy", "Seed", "require_no_rewind", "seed_of"]
 
 _LOG = logging.getLogger("cdc.consumer")
 
@@ -157,7 +157,7 @@ def seed_of(session: Session, resource: str) -> Seed | None:
 _REWINDS = OwnTable("rewinds", "upto BIGINT")
 
 
-def require_none(session: Session, checkpoint: Checkpoint) -> None:
+def require_no_rewind(session: Session, checkpoint: Checkpoint) -> None:
     """Raises Interrupted and Refused, and UserError if a rewind of the follower with this ``checkpoint`` is unfinished.
 
     The row of a finished rewind may still exist; it is ignored.

@@ -181,7 +181,7 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
         return None
     others = session.rows(Checkpoint.select_offsets(resource, schema=session.schema)) if many else []
     point = Checkpoint.from_rows(rows[0], others, schema=session.schema)
-    base_copy.require_none(session, point)
+    base_copy.require_no_rewind(session, point)
     ((file, offset, transaction, ts_us, at),) = session.rows(select_leader(resource, schema=session.schema))
     return Applied(
         sequence=point.sequence,

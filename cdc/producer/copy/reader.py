@@ -46,7 +46,7 @@ from cdc.producer.copy.state import Table
 from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
 from cdc.producer.flavor.mariadb_leader import Visibility, copy_settings, speaks_mariadb
-from cdc.producer.table_checks import problem
+from cdc.producer.table_checks import mask_problem
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 from cdc.sql.key_range import misplaced_rows
@@ -357,7 +357,7 @@ class Reader:
         if all(column.mask is None for column in columns):
             return definition
         with marks.cursor() as cursor:
-            return replace(definition, columns=columns, refusal=problem(cursor, *table, mask) or None)
+            return replace(definition, columns=columns, refusal=mask_problem(cursor, *table, mask) or None)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
         """Returns the estimated number of rows of the table; the leader is queried when the table is first read."""
