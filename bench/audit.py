@@ -49,7 +49,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
 from cdc.spark.input.spans import span
 from cdc.spark.job.session import CODE_CACHE, NO_REFERENCES, configure_for
 from cdc.spark.pipeline import audit_topics
-from cdc.spark.state.identity import identity
+from cdc.spark.state.coverage import identity
 from cdc.spark.state.store import StateStore
 
 ROUNDS = 3

@@ -20,7 +20,7 @@ from measure import BIN, profile, run_program
 from cdc import records
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 
 PRODUCER, CONSUMER = "cdc-producer", "cdc-consumer"
 _EVERY_SECONDS = 0.02

@@ -33,7 +33,7 @@ from cdc.lake.program import identity, started
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 

@@ -24,7 +24,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 
 _BEGIN_US = 1_764_201_600_000_000
 _RESOURCE, _TOPIC = "mysql-srv1", "bench"

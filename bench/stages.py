@@ -9,7 +9,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from cdc.config.profile import Profile, load
-from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.apply.row_by_row import RowDifferences
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers

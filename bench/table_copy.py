@@ -35,8 +35,7 @@ from measure import BIN, profile, server_cpu_seconds
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from cdc.sandbox.server.ports import free_port
-from cdc.sandbox.server.process import wait_until
+from cdc.sandbox.server.process import free_port, wait_until
 
 RATE, CLIENTS = 500, 4  # updates a second, and the sessions that share them
 BEFORE_SECONDS = 15  # with the load alone

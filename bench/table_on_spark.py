@@ -44,7 +44,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.seed.pipeline import run as load_seed
 from cdc.service.retry import Retry
 from cdc.spark import changes, schema, table, tables
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.kafka_options import kafka_options

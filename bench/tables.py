@@ -20,9 +20,8 @@ from cdc.config.topic_names import Topics
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import RowsTransaction
-from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.decoder import Decoder, XaTransactions
 from cdc.producer.decode.table_cache import TableCache
-from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
 
 # Type, metadata and a value of some columns: INT, BIGINT, DOUBLE, VARCHAR, TEXT, DATETIME, TIMESTAMP.

@@ -18,9 +18,9 @@ from confluent_kafka import (
 
 from cdc.errors import UserError
 from cdc.kafka.errors import question_error
-from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, time_offsets
-from cdc.model.partition import Partition
+from cdc.kafka.topics import known_topics
+from cdc.model.position import Partition
 from cdc.model.values import UNSEEN, visible
 
 __all__ = [

@@ -8,10 +8,8 @@ from functools import partial
 from glob import escape
 from typing import Any
 
-from cdc.browse.entries import KINDS, Entry
-from cdc.browse.filters import Filter, gtids
-from cdc.browse.index import Index
-from cdc.browse.index_file import hash_of
+from cdc.browse.entries import KINDS, Entry, Filter, gtids
+from cdc.browse.index import Index, hash_of
 from cdc.browse.records import Decoded, read_record
 from cdc.config.table_globs import named
 from cdc.errors import UserError

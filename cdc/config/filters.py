@@ -1,19 +1,142 @@
-"""Decides which databases and tables are replicated, according to the include or exclude lists of globs in a
-profile."""
+"""Decides which databases and tables are replicated and which columns are masked, according to the profile's globs."""
 
+import hmac
 import re
-from collections.abc import Iterable, Iterator
+from base64 import b64encode
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import NamedTuple, Self
 
-from cdc.config.masks import Masks
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
-from cdc.model.folding import folded
-from cdc.model.masking import Mask
+from cdc.model.names import folded
 
-__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name", "swap"]
+__all__ = [
+    "CHECKPOINT_DATABASE",
+    "HASH",
+    "HASHED_BYTES",
+    "HASHED_TEXTS",
+    "MODES",
+    "NULL",
+    "SYSTEM_DATABASES",
+    "FilterChange",
+    "Filters",
+    "Mask",
+    "Masks",
+    "filtered_name",
+    "swap",
+]
+
+# Masks the values of a column: each value becomes NULL, or a keyed hash of itself.
+#
+# A hash is computed from a value's JSON text, which is the same in a row of the binlog and in a row of a table copy. So
+# equal texts have equal hashes in all tables, whatever their character set is, and a change of a value is still a
+# change of its hash.
+
+HASH, NULL = "hash", "null"
+MODES = (HASH, NULL)
+HASHED_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+HASHED_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_FITS_ANY_TEXT = 63  # number of four-byte characters that fit into a TINYTEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """The mask of a column: ``mode`` is HASH or NULL, ``key`` is the secret key of hashes."""
+
+    mode: str
+    key: bytes = field(default=b"", repr=False)
+
+    def hashed(self, text: bytes, kind: str, size: int | None) -> str:
+        """Returns the JSON text of the hash of a value whose JSON text is ``text``, in UTF-8. ``kind`` is the name of
+        the column's type, ``size`` is the type's length in characters or bytes; it is None for a type without a length.
+        """
+        digest = hmac.digest(self.key, text, "sha256")
+        if kind in HASHED_TEXTS:
+            return f'{{"String":"{digest.hex()[: _FITS_ANY_TEXT if size is None else size]}"}}'
+        stored = digest[:size]
+        if kind == "binary" and size is not None:
+            stored = stored.ljust(size, b"\0")
+        return f'{{"Blob":"{b64encode(stored).decode()}"}}'
+
+
+# Finds the masks of columns, which the profile names by globs ``db.table.column``.
+
+_NAME = r"`(?:[^`]|``)+`|[^`.]+"
+_COLUMN = re.compile(rf"({_NAME})\.({_NAME})\.({_NAME})")
+_KEY_CHARACTERS = 16
+
+
+class _Rule(NamedTuple):
+    database: re.Pattern[str]
+    table: re.Pattern[str]
+    column: re.Pattern[str]
+    glob: str  # the glob of the column, as in the profile
+    mask: Mask
+    key: str  # the glob of database, table and column, as in the profile
+
+    def matches(self, database: str, table: str, column: str) -> bool:
+        return bool(self.database.match(database) and self.table.match(table) and self.column.match(column))
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The rules for masks, in the order of the profile; the first rule that matches a column decides. Names of
+    databases and tables are compared as in filters. Names of columns are compared regardless of case, as in MySQL.
+    """
+
+    rules: tuple[_Rule, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Mapping[str, object], key: str) -> Self:
+        """Compiles the globs of ``columns``; ``key`` is the key of hashes. Raises UserError."""
+        if HASH in columns.values() and len(key) < _KEY_CHARACTERS:
+            raise UserError(
+                f"a hash needs a secret key of at least {_KEY_CHARACTERS} characters",
+                code="CDC-PROFILE-MASK",
+                where="profile key filters.mask_key",
+                hint='keep it out of the profile: mask_key = "${file:/run/secrets/mask_key}"',
+            )
+        return cls(tuple(_rule(glob, mode, key.encode()) for glob, mode in columns.items()))
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def mask(self, database: str, table: str, column: str) -> Mask | None:
+        """Returns the mask of a column; None for a column that is not masked."""
+        return next((rule.mask for rule in self.rules if rule.matches(database, table, column)), None)
+
+    def unused(self, columns: Collection[tuple[str, str, str]]) -> list[str]:
+        """Returns the globs of the rules that match none of the ``columns`` (database, table, column)."""
+        return [rule.key for rule in self.rules if not any(rule.matches(*each) for each in columns)]
+
+    def of_table(self, database: str, table: str) -> tuple[tuple[str, str], ...]:
+        """Returns the rules for a table; each rule is a glob of columns and a mode (HASH or NULL)."""
+        rules = (rule for rule in self.rules if rule.database.match(database) and rule.table.match(table))
+        return tuple((rule.glob, rule.mask.mode) for rule in rules)
+
+
+def _rule(glob: str, mode: object, key: bytes) -> _Rule:
+    found = _COLUMN.fullmatch(glob)
+    if found is None:
+        raise UserError(
+            f"{glob!r} names no column",
+            code="CDC-PROFILE-MASK",
+            where="profile key filters.mask_columns",
+            hint='write database, table and column, as in "shop.users.email" = "hash"; a name with a dot in backquotes',
+        )
+    if mode not in MODES:
+        raise UserError(
+            "a column is masked in another way",
+            code="CDC-PROFILE-MASK",
+            where=f"profile key filters.mask_columns, {glob!r}",
+            hint=f"one of {', '.join(MODES)}",
+        )
+    database, table, column = map(unquoted, found.groups())
+    patterns = re.compile(translate(database)), re.compile(translate(table)), re.compile(translate(column), re.I)
+    return _Rule(*patterns, column.lower(), Mask(str(mode), key if mode == HASH else b""), glob)
+
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from cdc.config.filters import CHECKPOINT_DATABASE, SYSTEM_DATABASES
 from cdc.errors import UserError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 
 __all__ = ["Renames", "folded_renames", "require_own"]
 

@@ -14,7 +14,7 @@ from shlex import quote
 from typing import Self
 
 from cdc.errors import UserError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 
 __all__ = ["TableGlobs", "copy_command", "named", "selected", "table_named", "unquoted"]
 

@@ -15,14 +15,12 @@ from pathlib import Path
 from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.check import check
-from cdc.consumer.counters import Counters
-from cdc.consumer.metrics import Activity
+from cdc.consumer.metrics import Activity, Counters
 from cdc.consumer.pipeline import Options, run
 from cdc.consumer.range.delay import Pause
 from cdc.consumer.range.until import Place, Until
 from cdc.consumer.state.skips import Skips
-from cdc.consumer.state.status import read_status
-from cdc.consumer.state.status_output import as_json, as_text
+from cdc.consumer.state.status import as_json, as_text, read_status
 from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.service.command_line import add_common_options

@@ -9,11 +9,11 @@ from functools import partial
 
 from cdc.config.profile import Profile
 from cdc.consumer.apply.applier import Applied, Reread
-from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
-from cdc.consumer.follower.definitions import define
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
+from cdc.consumer.follower.table_definitions import define
+from cdc.consumer.metrics import Counters
 from cdc.consumer.preflight import InUse
 from cdc.consumer.range.base_copy import Attachment, with_gtids
 from cdc.consumer.range.delay import Delay, RateLimit

@@ -17,19 +17,17 @@ from typing import Self, TypeVar
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
-from cdc.consumer import preflight, topic_checks
+from cdc.consumer import preflight
 from cdc.consumer.apply.applier import Applier
 from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
-from cdc.consumer.apply.ddl_ledger import DdlLedger
+from cdc.consumer.apply.ddl_ledger import DdlLedger, PlacedStatements
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.parallel import ParallelExecutor
-from cdc.consumer.apply.placed_statements import PlacedStatements
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
-from cdc.consumer.apply.row_by_row import RowByRow
-from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.apply.row_by_row import RowByRow, RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.follower.schema_cache import SchemaCache
@@ -40,12 +38,9 @@ from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.scope import replicated, require_no_masks, require_one_follower
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.follower_statements import FollowerStatements
-from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader, Topic, note_of
-from cdc.consumer.source.record_source import RecordSource
-from cdc.consumer.source.renaming import Renaming
-from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.source.spellings import Spellings
+from cdc.consumer.source.record_source import MergedSource, RecordSource, SingleTopic
+from cdc.consumer.source.renaming import Renaming, Spellings
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
@@ -53,7 +48,7 @@ from cdc.consumer.state.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.follower_places import group_of
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
 
@@ -222,12 +217,12 @@ class Startup:
         """
         first = self._first(topic)
         if continues and first is not None:
-            checkpoint = topic_checks.continued(checkpoint, topic, self.reader.places)
+            checkpoint = preflight.continued(checkpoint, topic, self.reader.places)
         others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
-        topic_checks.check_topics(checkpoint, topic, others, first=first)
+        preflight.check_topics(checkpoint, topic, others, first=first)
         return checkpoint
 
-    def _first(self, topic: Topic) -> topic_checks.First | None:
+    def _first(self, topic: Topic) -> preflight.First | None:
         names = self.profile.kafka.topics()
         return None if names.layout == PER_TABLE else partial(self.reader.first_sequence, topic.name, names.commits)
 
@@ -371,16 +366,7 @@ def _applier(
         SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
         ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
-    preparation = Preparation(
-        session,
-        ledger,
-        tables,
-        types=types,
-        differences=differences,
-        passes=passes,
-        copied=copied,
-        checkpoint=checkpoint,
-    )
+    preparation = Preparation(session, ledger, tables, types=types, differences=differences, copied=copied)
     committed = Committed(session, checkpoint)
     calls = startup.calls
     return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)

@@ -1,21 +1,19 @@
-"""Sends the requests of health checks and metrics to the brokers, over a connection that reads and writes no
-records."""
+"""Asks the brokers whether they answer, for health checks and metrics, and what our user may do."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
-from cdc.errors import CdcError
-from cdc.kafka.admin_clients import require_answer
+from cdc.errors import CdcError, UserError
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.errors import BrokerLog
-from cdc.kafka.known_topics import topics_shown
+from cdc.kafka.errors import NO_TOPIC, BrokerLog, question_error
+from cdc.kafka.topics import admin_client, require_answer, topics_shown
 from cdc.model.commit_entry import Commits
 from cdc.service.http_endpoint import Check
 
-__all__ = ["Brokers"]
+__all__ = ["Brokers", "Rights", "missing_rights"]
 
 _ANSWER_SECONDS = 2.0
 # After an outage the health check must soon succeed again, so librdkafka retries each address at least this often.
@@ -71,3 +69,70 @@ class Brokers:
         if self._admin is None:
             self._admin = AdminClient(self._properties | self._log.settings, logger=self._log.logger)
         return self._admin
+
+
+# Queries the brokers for the operations that our user may do on topics and consumer groups; does none of these
+# operations.
+
+_RIGHTS_SECONDS = 10.0
+_LISTED = "docs/deployment.md lists the ACLs of each program"
+
+Rights = Mapping[str, Collection[str]]
+"""Maps the names of topics, or of groups, to the operations that a program needs on each."""
+
+
+def missing_rights(properties: Mapping[str, Any], *, topics: Rights, groups: Rights) -> Iterator[CdcError]:
+    """Yields an error for each topic that is missing, and for each operation that an ACL of the brokers does not allow.
+
+    Brokers without an authorizer allow everything. Raises UserError if the brokers do not answer.
+    """
+    where = f"topic {min(topics)}" if topics else str(properties["bootstrap.servers"])
+    try:
+        with admin_client(properties) as admin:
+            yield from _of_topics(admin, properties, topics)
+            yield from _of_groups(admin, groups)
+    except KafkaException as error:
+        raise question_error(error.args[0], properties, where=where) from None
+
+
+def _of_topics(admin: AdminClient, properties: Mapping[str, Any], topics: Rights) -> Iterator[CdcError]:
+    options: dict[str, Any] = {"include_authorized_operations": True, "request_timeout": _RIGHTS_SECONDS}
+    answers = admin.describe_topics(TopicCollection(list(topics)), **options) if topics else {}
+    for name, answer in sorted(answers.items()):
+        try:
+            allowed = answer.result().authorized_operations
+        except KafkaException as error:
+            yield question_error(error.args[0], properties, where=f"topic {name}")
+        else:
+            yield from _lacking(topics[name], allowed, what="topic", name=name)
+
+
+def _of_groups(admin: AdminClient, groups: Rights) -> Iterator[CdcError]:
+    options: dict[str, Any] = {"include_authorized_operations": True, "request_timeout": _RIGHTS_SECONDS}
+    answers = admin.describe_consumer_groups(list(groups), **options) if groups else {}
+    for name, answer in sorted(answers.items()):
+        try:
+            allowed = answer.result().authorized_operations
+        except KafkaException as error:
+            # Newer brokers answer with an error for a group that no client has used yet.
+            if error.args[0].code() not in NO_TOPIC and "AUTHORIZATION" in error.args[0].name():
+                yield _forbidden(groups[name], what="consumer group", name=name)
+        else:
+            yield from _lacking(groups[name], allowed, what="consumer group", name=name)
+
+
+def _lacking(
+    wanted: Collection[str], allowed: Collection[AclOperation] | None, *, what: str, name: str
+) -> Iterator[CdcError]:
+    names = {each.name for each in allowed or ()}
+    if allowed and "ALL" not in names and (missing := [each for each in wanted if each not in names]):
+        yield _forbidden(missing, what=what, name=name)
+
+
+def _forbidden(operations: Collection[str], *, what: str, name: str) -> UserError:
+    return UserError(
+        f"Kafka does not allow our user {', '.join(operations)} on the {what}",
+        code="CDC-KAFKA-REFUSES",
+        where=f"{what} {name}",
+        hint=f"the ACL {', '.join(operations)} on the {what} is missing; {_LISTED}",
+    )

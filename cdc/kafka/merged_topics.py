@@ -15,7 +15,7 @@ from confluent_kafka import Message
 
 from cdc.config.topic_names import Topics
 from cdc.model.commit_entry import Commits
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 from cdc.model.record import is_event
 
 __all__ = ["Merge", "MergedTopics", "PartitionReader"]

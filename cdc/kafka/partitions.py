@@ -1,20 +1,24 @@
-"""Requests the first and last offsets of partitions from Kafka, and reads their oldest and newest messages."""
+"""Requests the first and last offsets of partitions from Kafka, reads their oldest and newest messages, and checks that
+only the first partition of a topic has messages.
+"""
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from typing import Any, TypeVar, overload
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-from cdc.errors import CdcError, Disconnected
-from cdc.kafka.admin_clients import admin_client
+from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka.errors import NOT_AUTHORIZED, denied
-from cdc.kafka.known_topics import topics_shown
-from cdc.model.partition import Partition
-from cdc.service.logs import LIBRDKAFKA
+from cdc.kafka.topics import admin_client, known_topics, topics_shown
+from cdc.model.position import Partition
+from cdc.service.logs import LIBRDKAFKA, event
 
 __all__ = [
+    "FIRST",
     "backwards",
     "begin_offsets",
     "between",
@@ -25,6 +29,8 @@ __all__ = [
     "newest",
     "newest_within",
     "oldest",
+    "require_first_only",
+    "require_others_empty",
     "time_offsets",
     "unended",
     "windows",
@@ -348,3 +354,55 @@ def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         "fetch.wait.max.ms": 10,  # the topic is read only to its end: no wait for more messages there
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)
+
+
+# Checks that only the first partition of a topic with a total order has messages, even if partitions were added to the
+# topic.
+#
+# Kafka can't remove partitions, so an added partition must not end the stream. The producer writes nothing to an added
+# partition, so messages in it come from another program.
+
+FIRST = 0
+_LOG = logging.getLogger("cdc.kafka")
+
+
+def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
+    """Calls ``require_others_empty`` for the topics in ``topics`` that exist; ``properties`` are librdkafka's. Raises
+    KafkaException.
+    """
+    known = known_topics(properties, topics)
+    places = [(name, number) for name, topic in known.items() for number in topic.partitions if number]
+    if places:
+        # Uncommitted messages also count, because they may be committed before the next check.
+        begins, ends = begin_offsets(properties, places), end_offsets(properties, places, committed=False)
+        for topic in sorted({name for name, _ in places}):
+            ranges = {number: (begins[name, number], ends[name, number]) for name, number in places if name == topic}
+            require_others_empty(topic, ranges)
+
+
+def require_others_empty(topic: str, ranges: Mapping[int, tuple[int, int]]) -> None:
+    """Logs a warning if ``topic`` has partitions besides the first, which stay unused. ``ranges`` maps each partition
+    to its first offset and the offset after its last message.
+
+    Raises UserError if a partition other than the first has messages.
+    """
+    for number, (begin, end) in sorted(ranges.items()):
+        if number != FIRST and begin < end:
+            raise UserError(
+                f"partition {number} of the topic has messages, and only partition {FIRST} keeps the leader's order",
+                code="CDC-TOPIC-PARTITION-ADDED",
+                where=f"topic {topic}, partition {number}, offsets {begin} to {end - 1}",
+                hint="cdc-producer writes none there: stop what does; where nothing needs these messages, remove them "
+                "(kafka-delete-records.sh) and start again, or name a topic that does not exist in kafka.topic",
+            )
+    others = ranges.keys() - {FIRST}
+    if others:
+        _warn(topic, len(others))
+
+
+@cache
+def _warn(topic: str, others: int) -> None:
+    event(
+        _LOG, "the topic has partitions that stay unused: its records are in the first one only",
+        level=logging.WARNING, topic=topic, unused=others,
+    )  # fmt: skip

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.folder import CHANGES, State, folder
 from cdc.lake.new_records import Arrived
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
 from cdc.spark.frames.api import of_all_tables
-from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.small_data import local_frame
 
 __all__ = ["Append", "ChangeTables"]
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from cdc.lake.commit_metadata import Written, definition
-from cdc.model.uri import Uri
+from cdc.lake.commits import Written, definition
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
 from cdc.spark.frames.schema_history import Histories, NotTold
 from cdc.spark.frames.typed import Options

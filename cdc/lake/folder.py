@@ -19,10 +19,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cdc.errors import PromiseError, UserError
-from cdc.lake.history_text import NOTHING, from_tree, to_tree
 from cdc.spark.ddl.lineage import Name
-from cdc.spark.folders.folder import Folder, InUseError
-from cdc.spark.frames.schema_history import History
+from cdc.spark.folders import Folder, InUseError
+from cdc.spark.frames.schema_history import NOTHING, History, from_tree, to_tree
 
 __all__ = [
     "CHANGES",

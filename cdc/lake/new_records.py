@@ -13,7 +13,7 @@ from cdc.config.table_globs import copy_command
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import State
-from cdc.model.partition import partition_name
+from cdc.model.position import partition_name
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold

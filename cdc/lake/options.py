@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from cdc.config.table_globs import TableGlobs
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.service.command_line import add_common_options
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.typed import Options

@@ -24,8 +24,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from cdc.errors import PromiseError, UserError
-from cdc.model.partition import Partition, partition_of
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position, partition_of
 
 __all__ = [
     "PACKED",
@@ -135,7 +134,7 @@ class PreparedXa(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The start of a producer without Kafka transactions (module kafka.epochs). ``epoch`` is the epoch of that
+    """The start of a producer without Kafka transactions (module kafka.fragments). ``epoch`` is the epoch of that
     producer, and ``offset`` is the offset of its mark in the topic, or -1 until that offset is known.
     """
 

@@ -1,8 +1,8 @@
-"""Defines a position in a leader's binlog: a file and the offset of an event in it."""
+"""Defines where something stands: a position in a leader's binlog, and a partition of a Kafka topic."""
 
 from typing import NamedTuple, Self
 
-__all__ = ["Position", "file_number"]
+__all__ = ["Partition", "Position", "file_number", "partition_name", "partition_of"]
 
 
 def file_number(file: str) -> int:
@@ -33,3 +33,20 @@ class Position(NamedTuple):
         binlog.1000000 follows binlog.999999.
         """
         return int(self.file.rpartition(".")[2]), self.offset
+
+
+# Defines a partition of a Kafka topic, and its name ``topic/number`` in entries of the commit log.
+
+Partition = tuple[str, int]
+"""A topic and the number of one of its partitions."""
+
+
+def partition_name(partition: Partition) -> str:
+    """Returns the name ``topic/number`` of a partition."""
+    return f"{partition[0]}/{partition[1]}"
+
+
+def partition_of(name: str) -> Partition:
+    """Parses the name that ``partition_name`` returns. Raises ValueError."""
+    topic, _, number = name.rpartition("/")
+    return topic, int(number)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from cdc.errors import PromiseError
-from cdc.large_rows.large_record import LargeRecord
+from cdc.large_rows import LargeRecord
+from cdc.model.names import Uri
 from cdc.model.position import Position
-from cdc.model.uri import Uri
 from cdc.model.values import Value
 
 __all__ = [

@@ -11,9 +11,8 @@ from pathlib import Path
 from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
-from cdc.producer.commands.copies import ask_for_copies, copy_status, stop_copies
-from cdc.producer.commands.dry_run import check, dry_run
-from cdc.producer.leader_address import at_leader
+from cdc.producer.binlog.leader import at_leader
+from cdc.producer.commands import ask_for_copies, check, copy_status, dry_run, stop_copies
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips

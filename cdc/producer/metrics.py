@@ -13,10 +13,9 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
 from cdc.producer.copy.progress_log import Copying
-from cdc.service.histogram import Histogram
+from cdc.service.delays import Behind, Histogram
 from cdc.service.http_endpoint import Check
 from cdc.service.retry import Retry
-from cdc.service.seconds_behind import Behind
 
 __all__ = ["ProducerMetrics"]
 

@@ -25,9 +25,17 @@ from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
 from cdc.model.server_version import TESTED, is_tested, logs_cascades
-from cdc.producer import equal_members, filter_changes, mask_checks
+from cdc.producer import filter_changes, table_checks
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, count_different, objects, oldest_table, update_triggers
+from cdc.producer.binlog.leader import (
+    Leader,
+    at_leader,
+    count_different,
+    objects,
+    oldest_table,
+    update_triggers,
+    while_leading,
+)
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
@@ -38,22 +46,17 @@ from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode import json_differences
-from cdc.producer.decode.decoder import Decoder
-from cdc.producer.decode.query_event import LoggedStatement
+from cdc.producer.decode.decoder import Decoder, XaTransactions
+from cdc.producer.decode.query_event import LoggedStatement, with_copies
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
-from cdc.producer.decode.unrepeatable import with_copies
-from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
-from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
-from cdc.producer.flavor.inspection import inspect
+from cdc.producer.flavor import mariadb_history, mariadb_leader, mariadb_statements
 from cdc.producer.flavor.mariadb_events import Translator
-from cdc.producer.leader_address import at_leader, while_leading
-from cdc.producer.mask_checks import check_masks
+from cdc.producer.flavor.mariadb_leader import inspect_leader
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import is_complete, require_same_names, starting_entry
-from cdc.producer.silent_cascades import changed_silently
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -62,6 +65,7 @@ from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
 from cdc.producer.standby import Standby
 from cdc.producer.stream import Stream
+from cdc.producer.table_checks import changed_silently, check_masks
 from cdc.service.retry import Retry
 
 __all__ = [
@@ -85,7 +89,7 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
     """Queries the leader's present state; see ``inspect`` for ``problems``."""
     database = profile.database
     apply = profile.producer.partial_json == "apply"
-    return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
+    return inspect_leader(database.settings(), name=str(database), partial_json=apply, problems=problems)
 
 
 def as_on_leader(profile: Profile, leader: Leader) -> Profile:
@@ -162,18 +166,18 @@ def make_decoder(
     ask = partial(update_triggers, settings, name=leader.name)
     count = partial(count_different, settings, name=leader.name)
     applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
-    present_types = partial(mariadb_columns.present_types, settings, name=leader.name)
-    require = mariadb_columns.asking(present_types) if is_mariadb else lambda _: None
+    present_types = partial(mariadb_leader.present_types, settings, name=leader.name)
+    require = mariadb_leader.column_check(present_types) if is_mariadb else lambda _: None
     if profile.filters.masks:
-        require = mask_checks.asking(settings, profile.filters, name=leader.name)
+        require = table_checks.mask_check(settings, profile.filters, name=leader.name)
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
-            equal_members=equal_members.asking(count),
+            equal_members=table_checks.member_check(count),
             require_columns=require,
-            characters=mariadb_columns.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
+            characters=mariadb_leader.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
             mask=profile.filters.mask if profile.filters.masks else None,
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),

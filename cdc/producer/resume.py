@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from cdc.config.start_position import AUTO, BEGINNING, COPY, NOW, OLDEST, parsed_start
+from cdc.config.profile import AUTO, BEGINNING, COPY, NOW, OLDEST, parsed_start
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet

@@ -16,15 +16,15 @@ from cdc.config import profile as profiles
 from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import SINGLE
 from cdc.errors import PromiseError
-from cdc.kafka.first_partition import require_first_only
+from cdc.kafka.partitions import require_first_only
 from cdc.model.record import SKIPPED, Record
-from cdc.reader.python_values import python_value
+from cdc.model.values import python_value
 from cdc.reader.tailed_topics import TailedTopic, TailedTopics, stopped_reading, tailing_consumer
 
 __all__ = ["Change", "Records", "Transaction", "records"]
 
 Image = dict[str, Any]
-"""A row: maps the names of its columns to their values, which ``cdc.reader.python_values`` converts."""
+"""A row: maps the names of its columns to their values, which ``cdc.model.values`` converts."""
 
 _GROUP = "cdc-records"
 _POLL_SECONDS = 0.2

@@ -18,7 +18,7 @@ from cdc.kafka.fragments import Fragments
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.kafka.partitions import begin_offsets, end_offsets, time_offsets
 from cdc.model.commit_entry import Mark
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 from cdc.model.record import Record
 from cdc.service.logs import LIBRDKAFKA
 

@@ -14,7 +14,7 @@ from cdc.config import profile
 from cdc.config.filters import Filters
 from cdc.config.profile import Profile
 from cdc.errors import UserError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.model.values import visible
 from cdc.producer import pipeline
 from cdc.producer.binlog.leader import folds_names

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc.errors import UserError
-from cdc.spark.ddl.emptied_tables import EMPTIED
+from cdc.spark.ddl.definitions import EMPTIED
 from cdc.spark.report.files import JSON, KEYS
 
 __all__ = ["DriftedTable", "Report", "Table", "read_report"]

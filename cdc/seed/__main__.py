@@ -18,7 +18,7 @@ from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, printed, stop_on_signals
 from cdc.service.retry import Retry
-from cdc.spark.job.error_text import root_cause
+from cdc.spark.job.output import root_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,9 +74,9 @@ def _run(arguments: argparse.Namespace) -> int:
     # These modules are imported only after the check for PySpark, since importing them without PySpark fails.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
-    from cdc.spark.job.in_process import cancelling, started
     from cdc.spark.job.launch import FIRST_COMPILER, FOR_MUCH
     from cdc.spark.job.options import SMALL
+    from cdc.spark.job.session import cancelling, started
 
     gc.set_threshold(1_000_000, 50, 1000)  # the same thresholds as in cdc-consumer
     stop = stop_on_signals()

@@ -43,9 +43,8 @@ from pyspark.sql import functions as F
 from cdc.errors import UserError
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import json_schema, parse, record_columns
-from cdc.spark.input.small_data import cached
+from cdc.spark.input.small_data import cached, local_frame
 from cdc.spark.streams.row_places import PLACE, row_at, sequence_at, steps
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]

@@ -5,9 +5,8 @@ it is an ordinary follower.
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state.base_copy import BaseCopy
+from cdc.consumer.state.base_copy import SEEDS, BaseCopy, Seed, seed_of
 from cdc.consumer.state.checkpoint import CHECKPOINT, Checkpoint
-from cdc.consumer.state.seeds import SEEDS, Seed, seed_of
 from cdc.errors import Disconnected, UserError
 
 __all__ = ["SeedBeginning", "finish", "seed_in"]

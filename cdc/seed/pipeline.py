@@ -19,25 +19,21 @@ from cdc.consumer.source.assembler import Batch, Transaction, batches
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.startup import Stages, Startup
-from cdc.consumer.state.base_copy import BaseCopy
+from cdc.consumer.state.base_copy import BaseCopy, Seed
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
-from cdc.seed.places import places, require_one_stream, require_whole
-from cdc.seed.statements import read_statements
-from cdc.seed.stream import NO_DATABASE, Stream
+from cdc.seed.stream import NO_DATABASE, Stream, places, read_statements, require_one_stream, require_whole
 from cdc.seed.tables import parts_of
 from cdc.service.logs import event
 from cdc.service.retry import Retry
-from cdc.spark.frames.history import read_history
+from cdc.spark.frames.history import Moment, read_history, sequence_at
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.input.small_data import set_tiny
-from cdc.spark.job.error_text import raised_message
+from cdc.spark.job.output import raised_message
 from cdc.spark.job.session import configure_for
 
 __all__ = ["Loaded", "run"]

@@ -8,21 +8,42 @@ checkpoint moves to the record before it.
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.config.profile import Profile
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import MOST_BYTES, Transaction
+from cdc.consumer.source.reader import Topic
+from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state.checkpoint import TopicIdPartition
+from cdc.errors import UserError
 from cdc.model.position import Position
-from cdc.model.record import Record, Uri
+from cdc.model.record import SKIPPED, Record, Uri, is_event
 from cdc.seed.fold import Line
-from cdc.seed.statements import on_part_of_rows
 from cdc.seed.tables import Part
+from cdc.spark.ddl.lineage import Name, table_name
+from cdc.spark.frames.messages import Source
+from cdc.spark.input.small_data import local_frame
 
-__all__ = ["NO_DATABASE", "Head", "Stream", "without_repeated"]
+__all__ = [
+    "NO_DATABASE",
+    "Head",
+    "Places",
+    "Stream",
+    "on_part_of_rows",
+    "places",
+    "read_statements",
+    "require_one_stream",
+    "require_whole",
+    "without_repeated",
+]
 
 NO_DATABASE = ""
 """The database of records that only move the checkpoint; it passes no filter."""
@@ -162,3 +183,146 @@ def without_repeated(lines: Sequence[Line]) -> list[Line]:
 def _without(left: Collection[tuple[int, int]], line: Line) -> Line:
     kept = [at for at, row in enumerate(line.rows) if (line.part, row) not in left]
     return line._replace(rows=[line.rows[at] for at in kept], texts=[line.texts[at] for at in kept])
+
+
+# Reads the records without rows from a leader's stream. They are statements, and notes about events that the producer
+# left out.
+
+_MARKS = (b'"Query":', f'"{SKIPPED}":'.encode())
+
+
+def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
+    """Reads the records without rows in ``messages`` (partition, offset, value) through sequence ``upto``; returns them
+    by their sequences.
+
+    Raises PromiseError for a message that is not a record.
+    """
+    marked = F.lit(False)
+    for text in _MARKS:
+        marked |= F.contains(F.col("value"), F.lit(text))
+    statements: dict[int, Record] = {}
+    for row in messages.where(marked).select("partition", "offset", "value").collect():
+        value = bytes(row["value"])
+        if is_event(value):
+            continue
+        record = Record.parse(value, where=f"{row['partition']}/{row['offset']}")
+        if record.operation in ("Query", SKIPPED) and record.sequence <= upto:
+            statements[record.sequence] = record
+    return dict(sorted(statements.items()))
+
+
+def on_part_of_rows(record: Record) -> Record:
+    """Adapts a statement to a follower that contains only some of the rows. ALTER TABLE must not check foreign keys
+    there, because parent rows may be loaded later than their children.
+    """
+    if not any(affect["action"] == "AlterTable" for affect in record.affects):
+        return record
+    return replace(record, context={**(record.context or {}), "foreign_key_checks": False})
+
+
+# Finds the places of two kinds of records in the topics: the records to which the checkpoint moves while a follower is
+# loaded, and the first records after the seed.
+#
+# The module also checks the requirements of a seed. Both profiles must name the same stream, and the topics must
+# contain the stream from its first record on.
+
+
+def require_one_stream(leader: Profile, follower: Profile) -> None:
+    """Raises UserError if the profiles name different streams, or contain a setting that a seed does not support."""
+    for key, ours, theirs in (
+        ("mysql_resource_name", leader.mysql_resource_name, follower.mysql_resource_name),
+        ("kafka.topic", leader.kafka.topic, follower.kafka.topic),
+        ("kafka.layout", leader.kafka.layout, follower.kafka.layout),
+        ("kafka.prefix", leader.kafka.prefix, follower.kafka.prefix),
+    ):
+        if ours != theirs:
+            raise UserError(
+                f"the follower's {key} is {theirs!r}, the leader's {ours!r}",
+                code="CDC-SEED-PROFILES-DIFFER",
+                where="options --leader and --follower",
+                hint="name the profiles of the cdc-producer and of the cdc-consumer of one stream",
+            )
+    if follower.consumer.start:
+        raise UserError(
+            "a follower that is seeded begins from no copy of the leader",
+            code="CDC-SEED-AND-COPY",
+            where="profile key consumer.start",
+            hint="remove the key from the profile, for cdc-consumer too",
+        )
+
+
+def require_whole(source: Source) -> None:
+    """Raises UserError if retention has deleted the first records of the stream."""
+    if source.cut:
+        raise UserError(
+            "retention has deleted the oldest records, among them statements that made the leader's tables",
+            code="CDC-SEED-TOPIC-CUT",
+            where=f"topic {source.kafka.topic}",
+            hint="begin the follower from a copy of the leader (consumer.start), or start over with a new topic that "
+            "is kept for ever",
+        )
+
+
+class Places(NamedTuple):
+    """The places of records. ``heads`` are the records to which the checkpoint moves, without their rows. ``offsets``
+    are the offsets from which a consumer continues after the seed. ``newest`` maps the name of each table to the
+    sequence of its newest rows.
+    """
+
+    heads: dict[int, Head]
+    offsets: dict[TopicIdPartition, int]
+    newest: dict[Name, int]
+
+
+def places(
+    topics_of: RecordSource, source: Source, outline: DataFrame, topic: Topic, upto: int,
+    statements: Mapping[int, Record],
+) -> Places:  # fmt: skip
+    """Finds the places in the ``outline`` of ``source``. Raises UserError if the topics lack records."""
+    wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
+    found = _of_partitions(outline, upto, wanted).where("count > 0").collect()
+    heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
+    count = sum(row["count"] for row in found)
+    if count != upto + 1 or heads.keys() != wanted:
+        raise UserError(
+            f"the topics have {count} records up to sequence {upto}, which are {upto + 1}",
+            code="CDC-SEED-RECORDS-MISSING",
+            where=f"topic {source.kafka.topic}",
+            hint="something has deleted or added records; see cdc-audit",
+        )
+    places: dict[tuple[str, int], int] = {}
+    for row in found:
+        name, _, number = row["partition"].rpartition("/")
+        following = row["next"]
+        places[name, int(number)] = source.span.partitions[name, int(number)][1] if following is None else following
+    topics = {topic.name: topic, **topics_of.topics({name for name, _ in places} - {topic.name})}
+    offsets = {TopicIdPartition(name, number, topics[name].id): offset for (name, number), offset in places.items()}
+    newest = {
+        name: each.newest for row in found for each in row["newest"] if (name := table_name(each.uri)) is not None
+    }
+    return Places(heads, offsets, newest)
+
+
+def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
+    """Aggregates the records of each partition.
+
+    The columns are ``count``, ``next``, ``heads`` and ``newest``. ``count`` is the number of records through ``upto``,
+    and ``next`` is the first offset after these records, or NULL. ``heads`` contains the sequence, file, position,
+    transaction and ts_us of the records with the ``wanted`` sequences. ``newest`` contains the URI and the newest
+    sequence of each table with rows through ``upto``.
+    """
+    numbers = [{"sequence": each} for each in sorted(wanted)]
+    marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))
+    one = F.expr("IF(marked, struct(sequence, file, position, transaction, ts_us), NULL)")
+    heads = outline.where("sequence IS NOT NULL").join(F.broadcast(marked), "sequence", "left")
+    of_uris = heads.groupBy("partition", "uri").agg(
+        F.expr(f"count_if(sequence <= {upto})").alias("count"),
+        F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
+        F.collect_list(one).alias("heads"),
+        F.max(F.expr(f"IF(sequence <= {upto}, sequence, NULL)")).alias("newest"),
+    )
+    newest = F.expr("IF(uri IS NOT NULL AND newest IS NOT NULL, struct(uri, newest), NULL)")
+    return of_uris.groupBy("partition").agg(
+        F.sum("count").alias("count"), F.min("next").alias("next"),
+        F.flatten(F.collect_list("heads")).alias("heads"), F.collect_list(newest).alias("newest"),
+    )  # fmt: skip

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from cdc.config.table_globs import copy_command
 from cdc.consumer.source.statement_check import numbering
 from cdc.errors import UserError
+from cdc.model.names import Uri
 from cdc.model.record import Record
-from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name, Segment, lineage
 from cdc.spark.frames.schema_history import Histories, History, existing, untold
 from cdc.spark.frames.versions import Plan, Stretch, plan, require_no_exchange

@@ -1,12 +1,21 @@
-"""Adds the options that all programs have, and renders the completion of a program's options for a shell."""
+"""Adds the options that all programs have, renders their completion for a shell, and prints the list of a program's
+checks.
+"""
 
 import argparse
+import logging
+import os
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cdc import __version__
+from cdc.errors import CdcError
+from cdc.model.values import visible
 
-__all__ = ["add_common_options"]
+__all__ = ["CheckList", "add_common_options"]
 
 _SHELLS = ("bash", "zsh")
 
@@ -75,3 +84,96 @@ def _choices(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Sequence[st
 def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     found = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return dict(found[0]) if found else {}
+
+
+# Prints the result of a program's checks of its servers as a list: settings that are right, notes, and problems with
+# their remedies.
+
+_MARGIN = 9
+_PROBLEM = 2  # the exit status
+
+
+class CheckList:
+    """A list of items on standard output. On a terminal the text is wrapped; elsewhere each item is one line."""
+
+    def __init__(self) -> None:
+        self.problems = 0
+        self._columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+
+    def fine(self, what: str) -> None:
+        """Prints an item that needs no change."""
+        self._print("ok", what, "")
+
+    def note(self, what: str, *, hint: str = "") -> None:
+        """Prints an item that an operator may want to change."""
+        self._print("note", what, hint)
+
+    def problem(self, error: CdcError) -> None:
+        """Prints the problems that prevent the program's work, one item for each problem in ``error``."""
+        for what in error.each or (error.what,):
+            self.problems += 1
+            where = f"; at {error.where}" if error.where else ""
+            self._print("problem", f"[{error.code}] {what}{where}", error.hint)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Prints a CdcError that ends the ``with`` block as a problem; the program then continues after the block."""
+        try:
+            yield
+        except CdcError as error:
+            self.problem(error)
+
+    @contextmanager
+    def with_log(self) -> Iterator[None]:
+        """Prints the events that are logged in the ``with`` block as notes, instead of writing them to the log."""
+        root, handler = logging.getLogger("cdc"), _Notes(self)
+        former, level = root.handlers[:], root.level
+        root.handlers[:] = [handler]
+        root.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            root.handlers[:] = former
+            root.setLevel(level)
+
+    def end(self) -> int:
+        """Prints the number of problems, and returns the exit status: 0 without problems, otherwise 2."""
+        count = f"{self.problems} problem{'s' if self.problems > 1 else ''}" if self.problems else "no problems"
+        print(f"{count}; nothing was written anywhere", flush=True)
+        return _PROBLEM if self.problems else 0
+
+    def _print(self, kind: str, what: str, hint: str) -> None:
+        what, hint = (" ".join(visible(text).split()) for text in (what, hint and f"hint: {hint}"))
+        if not self._columns:
+            print(f"{kind:{_MARGIN}}{'; '.join(filter(None, (what, hint)))}")
+            return
+        for number, text in enumerate(filter(None, (what, hint))):
+            first = f"{'' if number else kind:{_MARGIN}}"
+            # A word is never broken, so that names and statements can be copied from a terminal.
+            print(
+                textwrap.fill(
+                    text,
+                    max(40, self._columns - 1),
+                    initial_indent=first,
+                    subsequent_indent=" " * _MARGIN,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )
+
+
+class _Notes(logging.Handler):
+    """Prints logged events as notes, except the messages of libraries, since the program's errors contain these."""
+
+    def __init__(self, items: CheckList) -> None:
+        super().__init__()
+        self._items = items
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # The list already contains a broker that does not answer as a problem, with the reason.
+        if not hasattr(record, "fields") or record.getMessage() == "kafka unreachable":
+            return
+        fields = dict(record.fields)
+        hint = str(fields.pop("hint", ""))
+        more = ", ".join(f"{name} {value}" for name, value in fields.items())
+        self._items.note(": ".join(filter(None, (record.getMessage(), more))), hint=hint)

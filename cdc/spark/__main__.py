@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
-from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.spans import span
-from cdc.spark.job.accept_file import accepted_drift
-from cdc.spark.job.error_text import root_cause
+from cdc.spark.input.spans import early_reasons, span
 from cdc.spark.job.launch import FOR_LITTLE, Runtime, launched
-from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.options import SMALL, accepted_drift, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.output import root_cause
 from cdc.spark.report.files import clear
 
 __all__ = ["main"]

@@ -16,16 +16,15 @@ from cdc.service.logs import print_error, setup_logging
 from cdc.service.monitor import info
 from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.job.accept_file import accepted_drift
-from cdc.spark.job.error_text import root_cause
-from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.options import Terms, accepted_drift, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.output import root_cause
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import HTML, clear, repair_command
 from cdc.spark.report.outcome import Audit
-from cdc.spark.report.terminal import terminal
-from cdc.spark.state.identity import identity
+from cdc.spark.report.renderers import terminal
+from cdc.spark.state.coverage import identity
 from cdc.spark.state.store import StateStore
 
 __all__ = ["audit_topics", "main"]

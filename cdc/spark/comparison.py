@@ -11,10 +11,9 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.compare.cascades import without_cascades
 from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.digest_agreement import Agreement, agreement
-from cdc.spark.compare.fold import carried, changes, fold, segments
+from cdc.spark.compare.fold import carried, changes, fold, segments, without_cascades
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
@@ -24,10 +23,9 @@ from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import cached, in_one_part, set_tiny
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
-from cdc.spark.state.coverage import Held, rows_upto
-from cdc.spark.state.layers import few_touched, newest_rows, rows_of, searched, tables_unchanged
-from cdc.spark.streams.chunks import replacements
+from cdc.spark.state.coverage import Held, few_touched, newest_rows, rows_of, rows_upto, searched, tables_unchanged
 from cdc.spark.streams.consumer_notes import marks
+from cdc.spark.streams.integrity import replacements
 
 __all__ = ["Comparison", "Extent", "SideHistory", "Sides", "compared_rows", "extent", "histories"]
 

@@ -1,4 +1,6 @@
-"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages."""
+"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages, with the
+drifted rows that ``--accept FILE`` accepts.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -7,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Profile
-from cdc.model.partition import partition_name
+from cdc.model.position import partition_name
 from cdc.service.private_files import write_lines
-from cdc.spark.compare.accepted_rows import with_entries
 from cdc.spark.compare.row_drift import (
     Discontinuity,
     DriftedRow,
@@ -26,28 +27,38 @@ from cdc.spark.compare.row_drift import (
 )
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.comparison import Comparison, Extent
-from cdc.spark.ddl.accepted_drift import Entry, first_entry
-from cdc.spark.ddl.definitions import Definitions, SchemaDrift, Unmatched, definitions
-from cdc.spark.ddl.emptied_tables import emptied_drift
+from cdc.spark.ddl.accepted_drift import ROWS, Entry, first_entry
+from cdc.spark.ddl.definitions import (
+    Definitions,
+    SchemaDrift,
+    Unmatched,
+    definitions,
+    emptied_drift,
+    skipped_event_drift,
+)
 from cdc.spark.ddl.lineage import Name, named_tables
 from cdc.spark.ddl.scope import NOT_REPLICATED, LeftOut, Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.input.small_data import Query, cached, run_batched
+from cdc.spark.input.small_data import Query, beside, cached, local_frame, run_batched
 from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
-from cdc.spark.lag.summary import Lag, lag
-from cdc.spark.lag.transit import Transit, transit
+from cdc.spark.lag import Lag, Transit, lag, transit
 from cdc.spark.report.files import FOREIGN, KEYS, PARQUET
 from cdc.spark.report.outcome import AcceptedDrift, Audit, NotReplicated, Topic
 from cdc.spark.report.phrases import object_name
-from cdc.spark.state.parquet_check import write
-from cdc.spark.streams.consumer_notes import Skip, skipped_records
+from cdc.spark.state.parquet_parts import write
+from cdc.spark.streams.consumer_notes import (
+    ForeignWrite,
+    Skip,
+    all_foreign_writes,
+    foreign_times,
+    foreign_writes,
+    skipped_records,
+)
 from cdc.spark.streams.contents import Contents
-from cdc.spark.streams.foreign_writes import ForeignWrite, all_foreign_writes, foreign_times, foreign_writes
 from cdc.spark.streams.integrity import Break, Integrity
-from cdc.spark.streams.skipped_events import skipped_event_drift
 from cdc.spark.topics import Replication, Topics
 
 __all__ = [
@@ -64,6 +75,7 @@ __all__ = [
     "schema_findings",
     "stream_findings",
     "tables_unknown_to_follower",
+    "with_entries",
     "with_signs_of_life",
 ]
 
@@ -418,3 +430,51 @@ def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> 
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
         copies = within.copy_ends if side == LEADER else []
         yield from skipped_event_drift(skips, [*within.acts[side], *copies], side=side)
+
+
+# Finds the drifted rows that an entry of ``--accept FILE`` accepts.
+
+_END, _IS = "\x1e", "\x1f"  # the separators between the columns of a key, and between a column and its value
+# Values with these tags are compared as users write them; other values as their JSON text in drift.keys.jsonl.
+_TAGS = ("String", "Enum", "SignedInteger", "UnsignedInteger", "Decimal", "Year", "Bit")
+_PLAIN = "coalesce(" + "".join(f"get_json_object(e.value, '$.{tag}'), " for tag in _TAGS) + "e.value)"
+_KEY = f"array_join(transform(array_sort(map_entries(identity)), e -> concat(e.key, '{_IS}', {_PLAIN})), '{_END}')"
+
+
+def with_entries(drifted: DataFrame, tables: Sequence[Table], entries: Sequence[Entry]) -> DataFrame:
+    """Adds a column ``accepted`` to ``drifted_rows``: the number of the first entry that accepts the row, or NULL.
+
+    ``tables`` contains the counts of these rows.
+    """
+    of_rows = [each for each in entries if ROWS in each.what]
+    named = [
+        {"database": table.database, "table": table.table, "naming": places}
+        for table in tables
+        if table.drifted and (places := [at for at, each in enumerate(of_rows) if each.names(*table.name)])
+    ]
+    if not named:
+        return drifted.withColumn("accepted", F.lit(None).cast("int"))
+    naming = local_frame(drifted.sparkSession, named, "database STRING, table STRING, naming ARRAY<INT>")
+    numbers = F.array(*(F.lit(each.number) for each in of_rows))
+    found = drifted.join(beside(naming), ["database", "table"], "left").withColumns({
+        "hold": F.array(*map(_holds, of_rows)), "numbers": numbers,
+    })  # fmt: skip
+    first = "get(numbers, try_element_at(filter(naming, n -> get(hold, n)), 1))"
+    return found.withColumn("accepted", F.expr(first)).select(*drifted.columns, "accepted")
+
+
+def _holds(entry: Entry) -> Column:
+    """Whether the conditions of an entry hold for a row of a table that the entry names."""
+    found = F.lit(True)
+    if entry.kinds is not None:
+        found &= F.col("kind").isin(*entry.kinds)
+    if entry.columns is not None:
+        found &= F.expr("kind = 'different'")
+        found &= F.size(F.array_except("columns", F.array(*map(F.lit, entry.columns)))) == 0
+    if entry.keys is not None:
+        found &= F.col("keyed") & F.expr(_KEY).isin(*map(_text, entry.keys))
+    return F.coalesce(found, F.lit(False))
+
+
+def _text(key: Mapping[str, str]) -> str:
+    return _END.join(f"{name}{_IS}{key[name]}" for name in sorted(key))

@@ -6,25 +6,20 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from cdc.model.statement_gtid import StatementSequences
+from cdc.model.gtid import StatementSequences
+from cdc.spark.ddl.definitions import is_skip
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import in_one_part, run_batched, set_tiny
-from cdc.spark.job.session import configure_for
-from cdc.spark.job.stages import log_stage
-from cdc.spark.lag.transit import Commits, commits
-from cdc.spark.state.coverage import Held
-from cdc.spark.state.layers import lines_read
-from cdc.spark.streams.base_copy import BaseCopy, base_copy_of
-from cdc.spark.streams.chunks import lost_chunks
+from cdc.spark.job.session import configure_for, log_stage
+from cdc.spark.lag import Commits, commits
+from cdc.spark.state.coverage import Held, lines_read
 from cdc.spark.streams.consumer_notes import ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
-from cdc.spark.streams.integrity import Earlier, Integrity, integrity
+from cdc.spark.streams.integrity import Earlier, Integrity, integrity, lost_chunks
 from cdc.spark.streams.preconditions import Preconditions
-from cdc.spark.streams.skipped_events import is_skip
-from cdc.spark.streams.transaction_ids import IdRange, all_new, id_ranges
-from cdc.spark.streams.transactions import transactions
-from cdc.spark.streams.watermark import Watermark, unlogged_gap, unreached, watermark
+from cdc.spark.streams.transactions import IdRange, all_new, id_ranges, transactions
+from cdc.spark.streams.watermark import BaseCopy, Watermark, base_copy_of, unlogged_gap, unreached, watermark
 from cdc.spark.streams.watermark import joined as joined_watermarks
 from cdc.spark.topics import Replication, Topics
 
@@ -100,10 +95,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         new, sequences=sequences, ends=ends, queries=(watermark, unreached, commits, *of_ids)
     )
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
-    has_chunks = LEADER in contents and contents[LEADER].chunks
-    copied = FOLLOWER in contents and contents[FOLLOWER].copied
-    base_copy = base_copy_of(records, replication.resource) if copied else None
-    base_copy = base_copy.among(all_transactions) if base_copy and has_chunks else base_copy
+    base_copy = _base_copy(records, all_transactions, contents, replication.resource)
     acts = {side: _behind(those, base_copy, side) for side, those in all_acts.items()}
     return Streams(
         new_records=new,
@@ -135,6 +127,16 @@ def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | N
     set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
     log_stage("checking both streams", records=records, rows=rows)
     return in_one_part(new), records
+
+
+def _base_copy(
+    records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], resource: str
+) -> BaseCopy | None:
+    """Returns the dump that the follower began with; None if it began empty."""
+    has_chunks = LEADER in contents and contents[LEADER].chunks
+    copied = FOLLOWER in contents and contents[FOLLOWER].copied
+    base_copy = base_copy_of(records, resource) if copied else None
+    return base_copy.among(transactions) if base_copy and has_chunks else base_copy
 
 
 def _behind(acts: list[Act], base_copy: BaseCopy | None, side: str) -> list[Act]:

@@ -25,10 +25,10 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.input.small_data import in_background, uncache
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
-from cdc.spark.job.stages import log_stage
+from cdc.spark.job.session import log_stage
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
-from cdc.spark.report.page import page
+from cdc.spark.report.renderers import page
 from cdc.spark.state.coverage import Covered
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.preconditions import unmet

@@ -15,11 +15,9 @@ from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names, with_lower_case_names
 from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
 from cdc.spark.input.spans import Span, span, topic_ids
-from cdc.spark.job.session import configure_for
-from cdc.spark.job.stages import log_stage
-from cdc.spark.lag.arrivals import intervals, read_entries
-from cdc.spark.state.coverage import Held
-from cdc.spark.state.layers import lines_read
+from cdc.spark.job.session import configure_for, log_stage
+from cdc.spark.lag import intervals, read_entries
+from cdc.spark.state.coverage import Held, lines_read
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Replication", "Topics", "read_topics"]

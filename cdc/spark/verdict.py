@@ -11,16 +11,15 @@ from weakref import finalize
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.spark.folders.local import LocalFolder
-from cdc.spark.input.local_frame import local_frame
+from cdc.spark.folders import LocalFolder
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.sql_meaning import own_session
-from cdc.spark.job.accept_file import accepted_drift
-from cdc.spark.job.options import Terms, consumer_profile, side_profiles
+from cdc.spark.job.options import Terms, accepted_drift, consumer_profile, side_profiles
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import FOREIGN, PARQUET, clear, repair_command
 from cdc.spark.report.outcome import Audit
-from cdc.spark.state.identity import identity
+from cdc.spark.state.coverage import identity
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Verdict", "audit"]

@@ -1,19 +1,18 @@
-"""Describes the effect of a statement on one object, and reads the effects of ALTER TABLE from its clauses.
+"""Describes the effect of a statement on one object: ALTER TABLE by its clauses, the numbering of rows, renamed
+columns, and the maintenance of tables.
 
 A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL. It also logs statements on its temporary tables,
 which hide tables of the same name, and queries that fill tables. A follower that executed these statements would differ
 from the leader.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from cdc.model.folding import folded
-from cdc.sql.numbering import dropped_columns, filled_column, in_order_of_key, numbers_rows
-from cdc.sql.parser import SqlReader
-from cdc.sql.tokens import Token
+from cdc.model.names import folded
+from cdc.sql.tokens import SqlReader, Token, tokens
 
 __all__ = [
     "ANY_DATABASE",
@@ -22,17 +21,26 @@ __all__ = [
     "IMPORTED",
     "ITS_ROWS",
     "LEADER_ONLY",
+    "MAINTAIN",
     "TEMPORARY",
     "Effect",
     "adds_foreign_keys",
     "alter_table",
     "connects",
+    "dropped_columns",
+    "filled_column",
     "folded_effect",
     "has_query",
+    "in_order_of_key",
     "made_like",
+    "maintained",
+    "maintains_partitions",
     "needing_more",
     "numbered_otherwise",
+    "numbers_rows",
     "of_the_session",
+    "of_these_tables",
+    "renamed_columns",
     "way_out",
 ]
 
@@ -307,3 +315,178 @@ def _has_unsafe_default(items: list[Token]) -> bool:
 
 def _asks_the_session(items: list[Token]) -> bool:
     return any(item.word() in _OF_THE_SESSION and items[at + 1 : at + 3] == _CALL for at, item in enumerate(items))
+
+
+# Parses statements that maintain tables: REPAIR, OPTIMIZE and ANALYZE TABLE, and the corresponding clauses of ALTER
+# TABLE for partitions.
+#
+# These statements change no row and no definition, but affect later statements. REPAIR moves rows that lie in a wrong
+# partition, OPTIMIZE makes room for columns that are added INSTANT, ANALYZE builds histograms. CHECK TABLE is not
+# parsed, because no server logs it.
+
+MAINTAIN = "MaintainTable"
+_VERBS = ("ANALYZE", "OPTIMIZE", "REPAIR")
+
+
+def maintained(reader: SqlReader) -> tuple[Effect, ...]:
+    """Returns the effects of a statement that maintains tables; empty for other statements. Raises ValueError if a name
+    is missing.
+    """
+    if not any(reader.take(verb) for verb in _VERBS):
+        return ()
+    if not reader.take("NO_WRITE_TO_BINLOG"):
+        reader.take("LOCAL")
+    if not reader.take("TABLES"):
+        reader.require("TABLE")
+    return tuple(Effect(MAINTAIN, *name) for name in reader.names())
+
+
+def maintains_partitions(reader: SqlReader) -> bool:
+    """Whether an ALTER TABLE maintains partitions; ``reader`` is positioned after the table's name."""
+    return any(reader.comes(verb, "PARTITION") for verb in _VERBS)
+
+
+def of_these_tables(text: str, tables: Iterable[tuple[str, str]], *, sql_mode: str) -> str:
+    """Rewrites the maintenance statement ``text`` so that it names only ``tables``, which are some of its tables. After
+    the names, the statement may only have options.
+    """
+    modes = sql_mode.upper().split(",")
+    ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
+    verb = reader.peek()
+    maintained(reader)
+    names = ", ".join(".".join(f"`{part.replace('`', '``')}`" for part in table) for table in tables)
+    return " ".join([verb, "TABLE", names, *(item.word() for item in reader.items[reader.at :])])
+
+
+# Decides whether ALTER TABLE numbers existing rows, and whether the order of the numbers is certain.
+#
+# InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers assign
+# the same numbers under two conditions. Both tables must have the same primary key, and the new rows must be stored in
+# the order in which they are read, without sorting. They are stored in this order if the numbers are the new primary
+# key. (A server may copy the table or rebuild it in place. Both methods begin with the same number only if the numbers
+# start at 1 and grow by 1.) DROP PRIMARY KEY shows that there was a primary key. A new primary key that contains only
+# the new column shows that the table has no partitions, since the partitioning columns would have to be in the key.
+#
+# If an existing column becomes AUTO_INCREMENT, its zeros and NULLs are replaced by numbers. If another column was
+# AUTO_INCREMENT before and is not dropped, the numbers continue from that column's counter. No log contains this
+# counter.
+
+_KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
+_OPENING, _CLOSING = Token("mark", "("), Token("mark", ")")
+# The clauses in _BESIDE were tested together with the numbering. The words in _OTHER_ORDER may change the order or the
+# engine, in any clause.
+_BESIDE = {"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "ALGORITHM", "LOCK", "COMMENT"}
+_OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
+
+
+def numbers_rows(clause: SqlReader) -> bool:
+    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` is positioned after ADD. Neither AUTO_INCREMENT nor
+    SERIAL is a reserved word.
+    """
+    if not clause.take("COLUMN") and clause.peek() in _KEYS:
+        return False
+    words = clause.items[clause.at :]
+    return any(
+        item.word() in ("AUTO_INCREMENT", "SERIAL")
+        and previous.word() != "AFTER"
+        and (previous.kind != "mark" or previous.text == ")")
+        for previous, item in pairwise(words)
+    )
+
+
+def in_order_of_key(clauses: list[SqlReader]) -> bool:
+    """Whether an ALTER TABLE with these clauses adds a numbered column as the new primary key. The numbers must have
+    the order of the former primary key.
+    """
+    words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
+    drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]
+    numbers = [name for clause in clauses if (name := _numbers(clause))]
+    return (
+        len(drops) == 1
+        and len(numbers) == 1
+        and {clause.peek() for clause in clauses} <= _BESIDE
+        and _OTHER_ORDER.isdisjoint(words)
+        # a second AUTO_INCREMENT would be the table option, which sets the first number
+        and words.count("AUTO_INCREMENT") == 1
+        and _primary_key(clauses) == numbers
+    )
+
+
+def filled_column(clauses: list[SqlReader]) -> str:
+    """Returns the old name of the column that a MODIFY or CHANGE clause makes AUTO_INCREMENT; empty if no clause does
+    so."""
+    for clause in clauses:
+        ahead = replace(clause)
+        is_change = ahead.take("CHANGE")
+        if not is_change and not ahead.take("MODIFY"):
+            continue
+        ahead.take("COLUMN")
+        name = ahead.identifier()
+        # numbers_rows expects the column's name before its definition: after CHANGE the new name, otherwise the only
+        # name
+        ahead.at -= not is_change
+        if numbers_rows(ahead):
+            return name
+    return ""
+
+
+def dropped_columns(clauses: list[SqlReader]) -> tuple[str, ...]:
+    """Returns the columns that the clauses drop."""
+    found: list[str] = []
+    for clause in clauses:
+        ahead = replace(clause)
+        if ahead.take("DROP") and (ahead.take("COLUMN") or ahead.peek() not in _KEYS):
+            found.append(ahead.identifier())
+    return tuple(found)
+
+
+def _numbers(clause: SqlReader) -> str:
+    """Returns the name, in capitals, of the column in a clause ``ADD [COLUMN] name … AUTO_INCREMENT``; empty for other
+    clauses and for a column in brackets.
+    """
+    ahead = replace(clause)
+    if not ahead.take("ADD") or not numbers_rows(replace(ahead)):
+        return ""
+    ahead.take("COLUMN")
+    is_name = ahead.at < len(ahead.items) and ahead.items[ahead.at].kind in ("word", "quoted")
+    return ahead.items[ahead.at].text.upper() if is_name else ""
+
+
+def _primary_key(clauses: list[SqlReader]) -> list[str]:
+    """Returns the columns, in capitals, of the primary key that the clauses add, either in the definition of a column
+    or in the definition of a key.
+    """
+    found: list[str] = []
+    for clause in clauses:
+        items = clause.items[clause.at :]
+        words = [item.word() for item in items]
+        if words[:3] == ["ADD", "PRIMARY", "KEY"]:
+            found += [item.text.upper() for item in items[3:] if item not in (_OPENING, _CLOSING)]
+        elif words[:1] == ["ADD"] and ("PRIMARY", "KEY") in pairwise(words):
+            found.append(_numbers(clause))
+    return found
+
+
+# Finds the columns that ALTER TABLE renames.
+
+
+def renamed_columns(text: str, *, sql_mode: str) -> list[tuple[str, str]]:
+    """Returns the old and the new names of the columns that the statement ``text`` renames."""
+    modes = sql_mode.upper().split(",")
+    ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
+    if not reader.take("ALTER", "TABLE"):
+        return []
+    reader.name()
+    found = []
+    for clause in reader.clauses():
+        ahead = replace(clause)
+        if ahead.take("CHANGE"):
+            ahead.take("COLUMN")
+            found.append((ahead.identifier(), ahead.identifier()))
+        elif ahead.take("RENAME", "COLUMN"):
+            old = ahead.identifier()
+            ahead.require("TO")
+            found.append((old, ahead.identifier()))
+    return [(old, new) for old, new in found if old.casefold() != new.casefold()]

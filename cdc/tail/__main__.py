@@ -10,12 +10,11 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
 
-from cdc.browse.entries import KINDS
-from cdc.browse.filters import Filter, parsed_kinds, parsed_time
+from cdc.browse.entries import KINDS, Filter, parsed_kinds, parsed_time
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
-from cdc.kafka.first_partition import require_first_only
+from cdc.kafka.partitions import require_first_only
 from cdc.model.record import Record
 from cdc.reader.tailed_topics import Passes, TailedTopic, TailedTopics, stopped_reading, tailing_consumer
 from cdc.service.command_line import add_common_options

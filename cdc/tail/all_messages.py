@@ -11,12 +11,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc.browse.messages import Shown, as_text
 from cdc.config.topic_names import Topics
-from cdc.kafka import epochs, fragments
+from cdc.kafka import fragments
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.known_topics import known_topics
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, time_offsets
+from cdc.kafka.topics import known_topics
 from cdc.model.commit_entry import Commits
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 from cdc.model.record import is_event
 from cdc.model.values import visible
 
@@ -161,7 +161,7 @@ def _kind(message: Shown, names: Topics) -> str:
     if message.topic == names.copies:
         return "request"
     if message.value is None:
-        return "mark" if epochs.HEADER in headers else "empty"
-    if fragments.HEADER in headers:
+        return "mark" if fragments.EPOCH_HEADER in headers else "empty"
+    if fragments.FRAGMENT_HEADER in headers:
         return "fragment"
     return "event" if names.is_events(message.topic) and is_event(message.value) else "record"

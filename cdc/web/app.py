@@ -1,7 +1,9 @@
-"""Maps addresses to the pages of ``cdc-web``."""
+"""Maps addresses to the pages of ``cdc-web``, and sends the changed parts of the first page to browsers."""
 
+import asyncio
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,14 +16,13 @@ from starlette.staticfiles import StaticFiles
 
 from cdc.spark.report.files import HTML, JSON
 from cdc.web.access import Access, Guard
-from cdc.web.browser.indexes import FollowedIndex
-from cdc.web.browser.record_pages import RecordPages
-from cdc.web.browser.topic_pages import Cluster, TopicPages
-from cdc.web.live import Live
-from cdc.web.rendering import render
+from cdc.web.overview.page import stream_page
+from cdc.web.record_pages import FollowedIndex, RecordPages
+from cdc.web.rendering import event_text, render
+from cdc.web.topic_pages import Cluster, TopicPages
 from cdc.web.watched import Watched
 
-__all__ = ["made_app"]
+__all__ = ["Live", "made_app"]
 
 # The audit's page contains its style sheet, and loads nothing else.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; sandbox"
@@ -97,3 +98,53 @@ def _clusters(watched: Watched) -> dict[str, Cluster]:
             known | dict(before.known if before else {}),
         )
     return found
+
+
+# Sends the changed parts of the first page to the browsers that show it, as server-sent events.
+
+_SECONDS = 1.0
+_ALIVE_SECONDS = 15.0  # the longest silence, since proxies close silent connections
+_PARTS = ("path", "waits", "plots", "copies", "followers")
+
+
+class Live:
+    """Renders the first page's parts at most once per second, for all browsers together."""
+
+    def __init__(self, watched: Watched, stop: threading.Event) -> None:
+        self._watched = watched
+        self._stop = stop
+        self._parts: dict[str, str] = {}
+        self._rendered_at = float("-inf")
+
+    def parts(self) -> dict[str, str]:
+        """Returns the present HTML of each part, by the id of its HTML element."""
+        if time.monotonic() - self._rendered_at >= _SECONDS:
+            self._parts, self._rendered_at = self._rendered(), time.monotonic()
+        return self._parts
+
+    def _rendered(self) -> dict[str, str]:
+        now = time.time()
+        parts = {}
+        for number, stream in enumerate(self._watched.streams, 1):
+            page = stream_page(stream.answers(), number=number, now=now)
+            for part in _PARTS:
+                parts[f"{part}-{number}"] = render(f"{part}.html", page=page)
+        if self._watched.audit:
+            parts["audit"] = render("audit.html", answer=self._watched.audit.answer)
+        return parts
+
+    async def events(self) -> AsyncIterator[str]:
+        """Yields the events for one browser until the program ends."""
+        sent: dict[str, str] = {}
+        sent_at = time.monotonic()
+        with self._watched.watchers:
+            while not self._stop.is_set():
+                parts = self.parts()
+                changed = {name: html for name, html in parts.items() if sent.get(name) != html}
+                if changed:
+                    yield event_text("parts", changed)
+                    sent, sent_at = parts, time.monotonic()
+                elif time.monotonic() - sent_at > _ALIVE_SECONDS:
+                    yield ": alive\n\n"
+                    sent_at = time.monotonic()
+                await asyncio.sleep(_SECONDS)

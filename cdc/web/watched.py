@@ -8,14 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from cdc.config.profile import Profile
-from cdc.web.overview.answers import ProfileAnswers, Sample, StreamAnswers
+from cdc.web.overview.answers import ProfileAnswers, Sample, StreamAnswers, sample
 from cdc.web.overview.plots import HOUR
-from cdc.web.overview.progress import sample
-from cdc.web.sources.audit import AuditSource
-from cdc.web.sources.endpoint import EndpointSource, address
-from cdc.web.sources.polled import Polled, Watchers
-from cdc.web.sources.server import FOLLOWER, LEADER, ServerAnswer, ServerSource
-from cdc.web.sources.stream import StreamSource
+from cdc.web.sources import (
+    FOLLOWER,
+    LEADER,
+    AuditAnswer,
+    AuditSource,
+    EndpointSource,
+    Polled,
+    ServerAnswer,
+    ServerSource,
+    StreamSource,
+    Watchers,
+    address,
+)
 
 __all__ = ["GivenProfile", "Watched", "WatchedStream", "streams_of"]
 
@@ -100,7 +107,9 @@ class Watched:
     def __init__(self, profiles: Sequence[GivenProfile], *, report: Path | None) -> None:
         self.streams = [WatchedStream(each) for each in streams_of(profiles)]
         self.report = report
-        self.audit = report and Polled(f"report in {report}", AuditSource(report), seconds=_AUDIT_SECONDS)
+        self.audit: Polled[AuditAnswer] | None = None
+        if report:
+            self.audit = Polled(f"report in {report}", AuditSource(report), seconds=_AUDIT_SECONDS)
         self.watchers = Watchers()
 
     def start(self, stop: threading.Event) -> None:

@@ -18,7 +18,7 @@ _MODULES = {
     "cdc_producer_": "cdc/producer/metrics.py",
     "cdc_consumer_": "cdc/consumer/metrics.py",
     "cdc_audit_": "cdc/spark/job/watch.py",
-    "cdc_lake_": "cdc/lake/follow.py",
+    "cdc_lake_": "cdc/lake/program.py",
     "": "cdc/service/http_endpoint.py",
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc.errors import UserError
-from cdc.sandbox.fetch.debian import NoDebian, Packages, unpacked
+from cdc.sandbox.fetch.mysql_programs import NoDebian, Packages, unpacked
 from tests.harness.wait import LIMIT_SECONDS
 
 __all__ = ["OPTIONS", "Shown", "asked_by_a_page", "browser", "environment", "shown"]

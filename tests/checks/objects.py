@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from cdc.sql.ddl import Effect
+from cdc.sql.statement import Effect
 
 Place = tuple[str, str, str | None]  # kind, database, name
 Objects = dict[Place, tuple[Any, ...]]

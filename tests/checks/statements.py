@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdc.sql.ddl import Effect, classify
+from cdc.sql.statement import Effect, classify
 
 _FILE = Path(__file__).parents[1] / "data" / "statements.sql"
 _EXPECTED, _NOT_RUN = "-- -> ", "-- not run: "

@@ -12,7 +12,7 @@ from typing import Any
 
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import counted, object_name
-from cdc.sql.ddl import Effect, classify
+from cdc.sql.statement import Effect, classify
 from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 
 FOLDER = Path(__file__).parents[1] / "verdicts"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cdc.sandbox.fetch.debian import Packages, unpacked
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import Packages, mysql_programs, unpacked
 from cdc.sandbox.server.mysql import MySql
 
 __all__ = ["Dumps"]

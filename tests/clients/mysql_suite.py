@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cdc.sandbox.fetch.debian import Packages, unpacked
+from cdc.sandbox.fetch.mysql_programs import Packages, unpacked
 from cdc.sandbox.server.mysql import MySql
 
 __all__ = ["DATABASES", "KEPT", "Suite"]

@@ -7,7 +7,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import is_free
+from cdc.sandbox.server.process import is_free
 from tests.clients.beside import Beside, execute
 from tests.clients.percona import SIZE, Tools, source, sysbench
 from tests.harness.server_fixtures import MySqlFactory

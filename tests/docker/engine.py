@@ -3,7 +3,7 @@
 import subprocess
 from shutil import which
 
-from cdc.sandbox.server.ports import is_free
+from cdc.sandbox.server.process import is_free
 from tests.checks.document_commands import ALL
 
 __all__ = [

@@ -11,7 +11,7 @@ import pymysql
 import pytest
 
 from cdc.sandbox.server.mysql import PASSWORD, USER
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from cdc.service.mysql_connection import connected
 from tests.docker.conftest import Shell
 from tests.docker.engine import docker

@@ -14,7 +14,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.checks.alerts import alerts
 from tests.docker.conftest import BASE, Shell
 from tests.docker.engine import PROGRAMS, PROJECT, docker

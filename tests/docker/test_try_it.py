@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cdc.sandbox.profiles import ProfileFiles
-from cdc.sandbox.programs import Programs
+from cdc.sandbox.demo import Programs
+from cdc.sandbox.servers import ProfileFiles
 from tests.checks.document_commands import ROOT, Block
 from tests.docker.conftest import Shell
 from tests.docker.engine import BLOCKS, CONTAINERS, PROJECT, docker

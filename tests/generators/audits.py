@@ -10,10 +10,9 @@ from cdc.spark.compare.row_drift import Discontinuity, DriftedRow
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import SchemaDrift
 from cdc.spark.ddl.table_copies import UnderCopy
-from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles, Stage, Stretch, TableLag
+from cdc.spark.lag import STAGES, WHOLE, Lag, Quantiles, Stage, Stretch, TableLag
 from cdc.spark.report.outcome import Audit, Topic
-from cdc.spark.streams.consumer_notes import Skip
-from cdc.spark.streams.foreign_writes import ForeignWrite
+from cdc.spark.streams.consumer_notes import ForeignWrite, Skip
 from cdc.spark.streams.integrity import Break
 
 __all__ = ["NASTY", "big", "clean", "drifting", "lag", "unjudged"]

@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.topic_names import Topics
-from cdc.kafka.fragments import HEADER, cut
+from cdc.kafka.fragments import FRAGMENT_HEADER, cut
+from cdc.model.gtid import former_gtid, statement_gtid
 from cdc.model.record import Uri
-from cdc.model.statement_gtid import former_gtid, statement_gtid
 from tests.generators.frames import frame_of
 from tests.harness.readable import until_readable
 from tests.harness.wait import LIMIT_SECONDS
@@ -235,7 +235,7 @@ def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> N
         for mark, fragment in (
             cut(record.encode(), 150, sequence=sequence) if sequence % 2 else [(b"", record.encode())]
         ):
-            headers = [(HEADER, mark)] if mark else []
+            headers = [(FRAGMENT_HEADER, mark)] if mark else []
             producer.produce(topic, fragment, partition=partition, headers=headers)
         producer.produce(names.events, b'{"uri":"flv://any","bn_file":{},"event":{"Stop":{}}}', partition=0)
     counts = {f"{topic}/{number}": 1 for topic in topics for number in (0, 1)}
@@ -293,7 +293,7 @@ class GrowingTopic:
                 value = message.encode()
                 size = 100 if self._fragmented and self._sent % 5 == 0 else len(value)
                 for mark, fragment in cut(value, size, sequence=self._sent):
-                    headers = [(HEADER, mark)] if size < len(value) else []
+                    headers = [(FRAGMENT_HEADER, mark)] if size < len(value) else []
                     self._producer.produce(self._topic, fragment, headers=headers)
                 self._sent += 1
             self._producer.commit_transaction(30)

@@ -36,7 +36,7 @@ from cdc.producer.decode.changes import (
     TableShape,
 )
 from cdc.producer.progress import Progress
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 
 T, U = ("d", "t"), ("d", "u")
 NOTHING = Read("", Position("binlog.000001", 4), frozenset())  # what a stream has read at its beginning

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from cdc.sandbox.fetch.debian import NoDebian
+from cdc.sandbox.fetch.mysql_programs import NoDebian
 
 __all__ = ["fetched"]
 

@@ -10,9 +10,8 @@ from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Refused, Rows, RowsTransaction
-from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.decoder import Decoder, XaTransactions
 from cdc.producer.decode.table_cache import TableCache
-from cdc.producer.decode.xa import XaTransactions
 from tests.generators.binlog_events import COMMIT_US, FILE, UUID
 
 Chunk = Sequence[RawEvent | SimpleTransaction]

@@ -3,7 +3,7 @@
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from cdc.kafka.known_topics import topics_shown
+from cdc.kafka.topics import topics_shown
 from tests.harness.wait import LIMIT_SECONDS, until
 
 __all__ = ["until_readable"]

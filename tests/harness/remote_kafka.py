@@ -3,7 +3,7 @@
 from typing import Self
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.kafka_proxy import KafkaProxy
 
 __all__ = ["RemoteKafka"]

@@ -10,8 +10,7 @@ import pytest
 
 from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mariadb_programs_118, mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
-from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.mysql import MySql, maria_db
 from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
 from tests.harness.long_runs import in_long_runs
 from tests.harness.remote_kafka import RemoteKafka

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 
 __all__ = ["Broker", "Client", "Ended"]
 

@@ -33,10 +33,10 @@ from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.small_data import set_tiny, uncache
 from cdc.spark.input.spans import Span
 from cdc.spark.input.sql_meaning import MEANING
-from cdc.spark.job.class_archive import class_archive, mapped
+from cdc.spark.job.launch import class_archive, mapped
 from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.job.session import CODE_CACHE, NO_TRACES, look_up_once
-from cdc.spark.lag.arrivals import SCHEMA
+from cdc.spark.lag import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
 from cdc.spark.report.outcome import Audit

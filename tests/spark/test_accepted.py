@@ -9,14 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.compare.accepted_rows import with_entries
 from cdc.spark.compare.row_drift import DriftedRow
 from cdc.spark.compare.tally import Table as Line
 from cdc.spark.ddl.accepted_drift import Entry
+from cdc.spark.findings import with_entries
 from cdc.spark.job.options import Terms
 from cdc.spark.report.outcome import Audit, to_json
-from cdc.spark.report.page import page
-from cdc.spark.report.terminal import terminal
+from cdc.spark.report.renderers import page, terminal
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.frames import frame_of
 from tests.generators.streams import Stream, Table, both, query

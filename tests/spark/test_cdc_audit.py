@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from cdc.config.profile import load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.job.class_archive import mapped
+from cdc.spark.job.launch import mapped
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
 from tests.harness.long_runs import in_long_runs

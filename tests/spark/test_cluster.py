@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.job.class_archive import mapped
+from cdc.spark.job.launch import mapped
 from tests.generators.streams import Stream, Table, both, checkpoint, tutorial
 from tests.harness.long_runs import LONG
 from tests.harness.programs import BIN

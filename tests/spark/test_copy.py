@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.compare import causes
+from cdc.spark.compare import row_drift
 from cdc.spark.report.phrases import verdict_sentence
-from cdc.spark.report.terminal import terminal
+from cdc.spark.report.renderers import terminal
 from tests.harness.dump import dump, restore
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well
@@ -53,7 +53,7 @@ def test_a_follower_that_began_from_a_copy(pair: Pair, kafka: Kafka, tmp_path: P
     made.on_follower("UPDATE k SET n = 0 WHERE id = 3", database=name)
     audit = made.audit(spark, tmp_path / "drifted")
     found = [(each.table, each.kind, each.columns, each.cause) for each in audit.drifted]
-    assert found == [("k", "different", ["n"], causes.FOREIGN)]
+    assert found == [("k", "different", ["n"], row_drift.FOREIGN)]
     assert f"have changed since were compared: {name}." in "\n".join(terminal(audit))
     made.on_follower("UPDATE k SET n = 3 WHERE id = 3", database=name)
     audit = made.audit(spark, tmp_path / "undone")

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.model.statement_gtid import StatementSequences
+from cdc.model.gtid import StatementSequences
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.compare.row_drift import compare
 from cdc.spark.ddl.lineage import lineage

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.profiles import ProfileFiles
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
+from cdc.sandbox.servers import ProfileFiles
 from tests.checks.document_commands import ALL, MAKE, ROOT, Block
 from tests.harness.keeper import jvm
 from tests.spark.conftest import RunInSpark

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.folders.folder import Entry, Folder
-from cdc.spark.folders.hadoop import HadoopFolder
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import Entry, Folder, LocalFolder
+from cdc.spark.hadoop_folder import HadoopFolder
 
 pytestmark = pytest.mark.spark
 

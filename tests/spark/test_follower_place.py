@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.compare import causes
+from cdc.spark.compare import row_drift
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
@@ -37,7 +37,7 @@ def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Ka
     assert [table.table for table in audit.tables] == ["kept"]
     made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE aside (id INT)", database="theirs")
     audit = made.audit(spark, tmp_path, consumer=True)
-    assert [(row.database, row.table, row.cause) for row in audit.drifted] == [(name, "kept", causes.FOREIGN)]
+    assert [(row.database, row.table, row.cause) for row in audit.drifted] == [(name, "kept", row_drift.FOREIGN)]
     assert audit.schema == []
 
 

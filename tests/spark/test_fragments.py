@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cdc.kafka.fragments import HEADER, cut
-from cdc.spark.input.local_frame import local_frame
+from cdc.kafka.fragments import FRAGMENT_HEADER, cut
 from cdc.spark.input.records import put_together
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span
 
 pytestmark = pytest.mark.spark
@@ -42,7 +42,7 @@ def test_put_together_or_no_record(spark: SparkSession) -> None:
     at = [each[0]["offset"] for each in (complete, missing, altered, unfinished)]
     rows = [dict(alone, offset=19), *complete, *missing, *altered, *unfinished, *cut_off]
     frame = local_frame(spark, rows, COLUMNS).repartition(3)
-    header = F.array(F.struct(F.lit(HEADER).alias("key"), F.col("mark").cast("binary").alias("value")))
+    header = F.array(F.struct(F.lit(FRAGMENT_HEADER).alias("key"), F.col("mark").cast("binary").alias("value")))
     frame = frame.withColumn("headers", F.when(F.col("mark").isNotNull(), header)).drop("mark")
     frame = frame.withColumn("value", F.col("value").cast("binary"))
     span = Span({("t", 0): (first, 99), ("u", 0): (100, 300)}, fragmented=True)

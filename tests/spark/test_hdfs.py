@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from cdc.errors import UserError
 from cdc.lake.folder import LakeFolder
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
-from cdc.spark.folders.hadoop import HadoopFolder
+from cdc.spark.hadoop_folder import HadoopFolder
 from tests.harness.pair import Pair
 from tests.harness.programs import BIN, run_well
 from tests.harness.seed import SEED

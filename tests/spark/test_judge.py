@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.model.statement_gtid import statement_gtid
+from cdc.model.gtid import statement_gtid
 from tests.generators.streams import Stream, Table, both, checkpoint, query, replicate
 from tests.spark.conftest import Judge
 

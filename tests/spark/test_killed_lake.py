@@ -18,12 +18,12 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
-from cdc.lake.commit_metadata import Note
+from cdc.lake.commits import Note
 from cdc.lake.folder import CHANGES
 from cdc.lake.formats.iceberg import metadata_file
 from cdc.lake.formats.parquet import POINTER
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well
 from tests.harness.seed import SEED

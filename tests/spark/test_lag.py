@@ -6,10 +6,8 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.model.statement_gtid import former_gtid
-from cdc.spark.lag.arrivals import SCHEMA, intervals
-from cdc.spark.lag.summary import WHOLE, lag
-from cdc.spark.lag.transit import Transit, transit
+from cdc.model.gtid import former_gtid
+from cdc.spark.lag import SCHEMA, WHOLE, Transit, intervals, lag, transit
 from tests.generators.frames import frame_of
 from tests.generators.streams import Stream, Table, checkpoint, follower_stream, query
 from tests.spark.conftest import Judge

@@ -26,19 +26,17 @@ from cdc.lake.folder import folder as folder_of
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, in_files, metadata_file
 from cdc.lake.formats.parquet import POINTER, ParquetTables
-from cdc.lake.outcome import Refused, Run
-from cdc.lake.pipeline import Lake
+from cdc.lake.pipeline import Lake, Refused, Run
 from cdc.lake.program import identity
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import changes
 from cdc.spark.ddl.lineage import Act, Name, table_name
-from cdc.spark.folders.folder import Folder
-from cdc.spark.folders.hadoop import HadoopFolder
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import Folder, LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import plan
+from cdc.spark.hadoop_folder import HadoopFolder
 from cdc.sql.column_types import read_type
 from tests.checks.exact import Shown
 from tests.checks.typed import server_row, typed_row

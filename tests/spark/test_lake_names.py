@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from cdc.lake.folder import Held
 from cdc.lake.folder import folder as folder_of
-from cdc.lake.outcome import Refused
+from cdc.lake.pipeline import Refused
 from tests.harness.long_runs import LONG
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, 
 
 from cdc.lake.folder import folder as folder_of
 from cdc.lake.folder import quoted
-from cdc.lake.outcome import Refused
+from cdc.lake.pipeline import Refused
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.ddl.lineage import Name

@@ -12,8 +12,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.seed.fold import image_texts, leading_values, pattern
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, heads, parse
+from cdc.spark.input.small_data import local_frame
 from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark

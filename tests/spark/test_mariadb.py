@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
+from cdc.sandbox.server.mysql import maria_db
 from cdc.spark import table
 from tests.harness.mariadb import TYPES, VALUES, logged_gtids, on, rows
 from tests.harness.pair import Pair

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.seed.fold import values_at
-from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.small_data import local_frame
 from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.formats.parquet import POINTER, ParquetTables
-from cdc.spark.folders.local import LocalFolder
-from cdc.spark.input.local_frame import local_frame
+from cdc.spark.folders import LocalFolder
+from cdc.spark.input.small_data import local_frame
 
 pytestmark = pytest.mark.spark
 

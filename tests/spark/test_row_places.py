@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.streams.row_places import HIGHEST_SEQUENCE, MOST_ROWS, PLACE, row_at, sequence_at, steps
 
 pytestmark = pytest.mark.spark

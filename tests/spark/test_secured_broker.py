@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cdc.config.profile import Kafka as KafkaProfile
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import messages
 from cdc.spark.input.spans import span

@@ -8,10 +8,9 @@ from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from cdc.spark.ddl.definitions import CAUSE, skipped_event_drift
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.report.page import page
-from cdc.spark.report.terminal import terminal
-from cdc.spark.streams.skipped_events import CAUSE, skipped_event_drift
+from cdc.spark.report.renderers import page, terminal
 from tests.harness.pair import Pair
 from tests.harness.programs import refused, run_well
 

@@ -19,15 +19,13 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.audit import main
 from cdc.spark.compare.tally import Table as Line
 from cdc.spark.compare.tally import Tally
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.lag.transit import Transit
+from cdc.spark.lag import Transit
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
-from cdc.spark.state.coverage import Covered, needed_later
+from cdc.spark.state.coverage import Covered, identity, needed_later, newest_rows, rows_of
 from cdc.spark.state.folder import files as sizes
-from cdc.spark.state.identity import identity
-from cdc.spark.state.layers import newest_rows, rows_of
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark

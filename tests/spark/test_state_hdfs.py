@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.folders.folder import Folder, InUseError
-from cdc.spark.folders.hadoop import HadoopFolder
-from cdc.spark.state.layers import newest_rows
+from cdc.spark.folders import Folder, InUseError
+from cdc.spark.hadoop_folder import HadoopFolder
+from cdc.spark.state.coverage import newest_rows
 from cdc.spark.state.store import StateStore
 from tests.checks.told import told
 from tests.generators.streams import both, replicate

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 from cdc.spark.input.small_data import set_tiny
-from cdc.spark.state.layers import PAGES, rows_of, sorted_layer
-from cdc.spark.state.parquet_check import write
+from cdc.spark.state.coverage import PAGES, rows_of, sorted_layer
+from cdc.spark.state.parquet_parts import write
 from cdc.spark.state.store import StateStore
 from tests.generators.frames import frame_of
 from tests.harness.seed import SEED

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
-from cdc.lake.outcome import Refused
+from cdc.lake.pipeline import Refused
 from cdc.spark import schema
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source

@@ -12,7 +12,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.ddl.lineage import lineage
 from cdc.spark.input.records import LEADER, parse
-from cdc.spark.report.terminal import terminal
+from cdc.spark.report.renderers import terminal
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.told import told
 from tests.generators.copied_tables import Copied, CopiedTables

@@ -17,8 +17,8 @@ from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark import changes, schema, table, tables
+from cdc.spark.frames.history import sequence_at
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.moments import sequence_at
 from cdc.spark.input.small_data import set_tiny
 from tests.harness.programs import run_well, write_profile
 

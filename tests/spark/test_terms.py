@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.report.terminal import terminal
+from cdc.spark.report.renderers import terminal
 from tests.generators.streams import Stream, Table, both, query
 from tests.spark.conftest import Judge
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from cdc.spark.streams import transaction_ids
-from cdc.spark.streams.transaction_ids import (
+from cdc.spark.streams import transactions
+from cdc.spark.streams.transactions import (
     IdRange,
     TransactionIds,
     all_new,
@@ -63,7 +63,7 @@ def test_a_servers_ids_are_one_interval_and_those_not_covered_none(spark: SparkS
 
 
 def test_too_many_prefixes_are_not_known(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction_ids, "_MOST_RANGES", 3)
+    monkeypatch.setattr(transactions, "_MOST_RANGES", 3)
     assert found(spark, ["a", "b", "c", "d"]) is None
     ranges = found(spark, ["a", "b"])
     known = with_ranges(with_ranges({}, ranges, ENDS), found(spark, ["c", "d"]), ENDS)
@@ -80,7 +80,7 @@ NUMBERS = st.lists(st.integers(0, 200), max_size=60)
 @given(NUMBERS, NUMBERS, st.integers(1, 5))
 def test_many_intervals_become_few_that_leave_none_out(before: list[int], later: list[int], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction_ids, "_MOST_INTERVALS", most)
+        patch.setattr(transactions, "_MOST_INTERVALS", most)
         known: TransactionIds | None = {}
         for part in (before[::2], before[1::2]):
             known = with_ranges(known, [IdRange("leader", "a:", each, each, 0) for each in part], ENDS)

@@ -9,8 +9,7 @@ import pytest
 from cdc.config.filters import Filters
 from cdc.spark.job.options import Terms
 from cdc.spark.report.outcome import Audit
-from cdc.spark.report.page import page
-from cdc.spark.report.terminal import terminal
+from cdc.spark.report.renderers import page, terminal
 from tests.checks.verdicts import Case, Histories, cases, summary
 from tests.harness.long_runs import LONG
 from tests.spark.conftest import Judge

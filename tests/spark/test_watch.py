@@ -16,10 +16,8 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.ports import free_port
-from cdc.spark.job.class_archive import archive_folder
-from cdc.spark.job.connector import coordinates, known_jars
-from cdc.spark.job.launch import Runtime
+from cdc.sandbox.server.process import free_port
+from cdc.spark.job.launch import Runtime, archive_folder, coordinates, known_jars
 from cdc.spark.job.watch import Verdicts, watch, watched
 from cdc.spark.report.files import ASIDE
 from cdc.spark.report.outcome import Audit, Topic

@@ -69,6 +69,7 @@ class Applier:
         self._preparation = preparation
         self._execution = execution
         self._committed = committed
+        preparation.restart(committed.checkpoint)  # the first batch begins there
         self._retry = retry
         self._stop = stop
         # The batches that are not known to be committed, in order. The batches in ``_under_way`` were passed to the

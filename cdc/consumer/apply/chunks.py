@@ -3,7 +3,7 @@ chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk. Rows of the first kind have the same value of the record's key, but are
 outside of the chunk's range. Rows of the second kind have the same value of another unique key. They differ from the
-leader's rows (``plan.copying``), so a later chunk or change stores the leader's row with their key.
+leader's rows (``plan.chunk_plan``), so a later chunk or change stores the leader's row with their key.
 """
 
 import logging
@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
-from cdc.consumer.follower.range_rows import MISPLACED, RangeRows, misplaced
-from cdc.consumer.follower.row_counts import RowCounts
+from cdc.consumer.follower.row_counts import MISPLACED, RangeRows, RowCounts, misplaced
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE

@@ -6,7 +6,7 @@ import logging
 from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.errors import HINTS, Interrupted
 from cdc.consumer.follower.session import Session
-from cdc.consumer.state import rewinds
+from cdc.consumer.state import base_copy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import Disconnected, PromiseError
 from cdc.service.logs import event
@@ -76,7 +76,8 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     ``highest``.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused;
-    PromiseError if the server was not a replica of the former server; UserError for an unfinished rewind (``rewinds``).
+    PromiseError if the server was not a replica of the former server; UserError for an unfinished rewind
+    (``state.base_copy``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # With layout "single" the follower may lack the table of offsets in other topics, and needs no such offsets.
@@ -84,7 +85,7 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
     if there is not None:
-        rewinds.require_none(session, there)
+        base_copy.require_no_rewind(session, there)
     session.run([b"COMMIT"])
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(

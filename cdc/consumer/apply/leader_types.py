@@ -8,7 +8,7 @@ from cdc.consumer.literals.values import identifier, table_name
 from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.table_schema import TableSchema
-from cdc.consumer.state import leader_types
+from cdc.consumer.state import own_table
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
 
@@ -51,7 +51,7 @@ class LeaderTypes:
             if self._types.get(record.uri) != types:
                 self._types[record.uri] = types
                 self._checked.pop(record.uri, None)
-                yield Statement(leader_types.remember(self._session.schema, record.uri, types).encode())
+                yield Statement(own_table.remember_types(self._session.schema, record.uri, types).encode())
 
     def outdated(self, statements: Iterable[Record]) -> Iterator[Statement]:
         """Forgets the types of the tables that the leader's statements may have changed. Yields the statements that
@@ -65,7 +65,7 @@ class LeaderTypes:
             for table in tables:
                 self._types[table] = {}
                 self._checked.pop(table, None)
-            yield Statement(leader_types.forget(self._session.schema, changed).encode())
+            yield Statement(own_table.forget_types(self._session.schema, changed).encode())
 
     def require_fit(self, record: Record, schema: TableSchema) -> None:
         """Compares the follower's definition with the leader's types, unless both were compared before.
@@ -86,8 +86,8 @@ class LeaderTypes:
             raise Unapplicable(error.what, code=error.code, record=record, refused=refused, hint=error.hint)
 
     def _stored(self, table: Uri) -> Mapping[str, str]:
-        rows = self._session.rows(leader_types.known(self._session.schema, table))
-        return leader_types.parsed(rows[0][0]) if rows else {}
+        rows = self._session.rows(own_table.known_types(self._session.schema, table))
+        return own_table.parsed_types(rows[0][0]) if rows else {}
 
 
 def column_error(table: Uri, columns: Mapping[str, tuple[str, str]]) -> PromiseError:

@@ -3,19 +3,17 @@ checkpoint.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.planned_batch import PlannedBatch, ending
-from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.apply.row_by_row import RowDifferences
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.follower.range_rows import RangeRows
-from cdc.consumer.follower.row_counts import RowCounts
+from cdc.consumer.follower.row_counts import RangeRows, RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.chunk_plan import ChunkPlan
-from cdc.consumer.plan.copying import check_copying, plan_copying
+from cdc.consumer.plan.chunk_plan import ChunkPlan, check_copying, plan_copying
 from cdc.consumer.plan.net_effects import as_left
 from cdc.consumer.plan.packets import FRONT_BYTES, PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import removes
@@ -25,17 +23,16 @@ from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.ledger_table import Commit
-from cdc.model.record import Record, Uri
+from cdc.model.record import Record
 
 __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Prepares batches in order. Each batch begins at the checkpoint of the previous batch.
+    """Prepares batches in order, after ``restart``. Each batch begins at the checkpoint of the previous batch.
 
-    ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower. Rows of records that the
-    base copy ``copied`` has are not applied. If ``differences`` is set, the before-images of rows are compared with the
-    follower's rows.
+    Rows of records that the base copy ``copied`` has are not applied. If ``differences`` is set, the before-images of
+    rows are compared with the follower's rows.
     """
 
     def __init__(
@@ -46,9 +43,7 @@ class Preparation:
         *,
         types: LeaderTypes,
         differences: RowDifferences | None,
-        passes: Callable[[Uri], bool],
         copied: BaseCopy,
-        checkpoint: Checkpoint,
     ) -> None:
         self._session = session
         self._ledger = ledger
@@ -57,9 +52,8 @@ class Preparation:
         self._ranges = RangeRows(session, self._counts)
         self._types = types
         self._differences = differences
-        self._passes = passes
         self._copied = copied
-        self._reached = checkpoint  # the checkpoint of the last prepared batch
+        self._reached: Checkpoint  # the checkpoint of the last prepared batch; ``restart`` sets the first one
         # SQL statements that update the ledger for DDL statements and skipped events. They are executed in the same
         # transaction as the rows.
         self._notes: list[Statement] = []
@@ -118,7 +112,7 @@ class Preparation:
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
         # The types in records that the base copy has hold for later records, too.
-        self._notes += self._types.note(record for record in batch.records if self._passes(record.uri))
+        self._notes += self._types.note(record for record in batch.records if self._tables.passes(record.uri))
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
         tail, self._reached = ending(batch, self._reached, self._notes)
@@ -184,7 +178,7 @@ class Preparation:
         # A record without rows and range has no effect, and its name may be that of another table on the follower
         # (``Renaming.rows``).
         records = [record for record in batch.records if len(record.rows) or record.range is not None]
-        return [record for record in records if self._passes(record.uri) and not self._copied.has(record)]
+        return [record for record in records if self._tables.passes(record.uri) and not self._copied.has(record)]
 
     def _run_statements(self, batch: Batch, commit: Commit) -> Batch:
         """Executes the batch's DDL statements; returns a batch with only the executed statements."""

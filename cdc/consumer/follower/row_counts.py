@@ -1,22 +1,28 @@
-"""Counts how often the follower has each row of a table without a key, before the DELETE statements for such rows are
-planned.
+"""Finds out which rows the follower has: how often each row of a table without a key, and how the rows of a range
+differ from a chunk.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from cdc.consumer.errors import Refused
+from cdc.consumer.errors import Refused, Unapplicable, unreadable
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
-from cdc.consumer.literals.image_keys import document_literals, document_text
-from cdc.consumer.plan.planner import Step
-from cdc.consumer.plan.removals import Removal, removals
+from cdc.consumer.literals.image_keys import ImageKeys, document_literals, document_text, image_keys
+from cdc.consumer.literals.values import identifier, quoted, table_name
+from cdc.consumer.plan.chunk_plan import ChunkPlan, Found, check_chunk, chunk_plan, in_range
+from cdc.consumer.plan.net_effects import Image, row_identity
+from cdc.consumer.plan.planner import Change, Step
+from cdc.consumer.plan.statements import Removal, removals, statements
 from cdc.consumer.plan.table_schema import TableSchema
-from cdc.model.record import Uri
+from cdc.model.names import Uri
+from cdc.model.record import Record, Row
 from cdc.service.logs import event
+from cdc.sql.key_range import misplaced_rows
 
-__all__ = ["RowCounts"]
+__all__ = ["MISPLACED", "RangeRows", "RowCounts", "misplaced"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _DOCUMENTS = 500  # the maximum number of documents in one query, since the server limits the number of subqueries
@@ -94,3 +100,154 @@ def _one_by_one(step: Step, *, reason: object) -> None:
         _LOG, "rows without a key are searched one by one",
         uri=step.record.uri, sequence=step.record.sequence, rows=len(step.changes), reason=reason,
     )  # fmt: skip
+
+
+# Compares the follower's rows with a chunk of a table, and plans the statements that make the rows equal to the chunk.
+
+MISPLACED = 1863  # the server's error if it must delete or update a row that lies in a wrong partition
+
+# if the range has more rows than this for each row of the chunk, only rows that equal a row of the chunk are read
+_MOST_OTHERS = 3
+
+
+class RangeRows:
+    """Plans how chunks are applied, based on the follower's rows. Nothing else may change the table until a plan is
+    executed.
+    """
+
+    def __init__(self, session: Session, counts: RowCounts) -> None:
+        self._session = session
+        self._counts = counts
+        self._placed: dict[Uri, TableSchema] = {}
+
+    def plan(self, chunk: Record, schema: TableSchema, *, size: int) -> ChunkPlan:
+        """Plans how a chunk is applied, with statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
+        try:
+            check_chunk(chunk, schema)
+            self._require_placed(chunk, schema)
+            return chunk_plan(chunk, schema, self._found(chunk, schema, size))
+        except ValueError as error:
+            raise unreadable(chunk, error) from None
+
+    def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
+        """Raises Unapplicable if a row lies in a wrong partition, so that queries for the chunk's range would not find
+        it."""
+        assert chunk.range is not None
+        after, through, _, piece, keys = chunk.range
+        begins = after is None and piece is None and (through is not None or keys is not None)
+        if not begins or self._placed.get(chunk.uri) is schema:
+            return
+        uri, key = chunk.uri, [*map(identifier, chunk.key or ())]
+        # Without a forced index the server may read all rows of the table for each row.
+        index = f"FORCE INDEX ({identifier(name)})" if (name := schema.index_of(chunk.key or ())) else ""
+        names = f"TABLE_SCHEMA={quoted(uri.database)} AND TABLE_NAME={quoted(uri.table or '')}"
+        for (partition,) in self._session.rows(
+            "SELECT COALESCE(SUBPARTITION_NAME,PARTITION_NAME) FROM information_schema.PARTITIONS "
+            f"WHERE {names} AND PARTITION_NAME IS NOT NULL"
+        ):
+            if self._session.rows(misplaced_rows(table_name(uri), identifier(partition), key, index=index)):
+                raise misplaced(chunk, partition)
+        self._placed[uri] = schema
+
+    def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
+        """Returns the number of rows of the chunk whose exact keys do not exist on the follower; called after the rows
+        were written."""
+        if not len(chunk.rows):
+            return 0
+        found = self._compared(chunk, schema, 0, size)
+        return len(chunk.rows) - len(found.equal) - len(found.others)
+
+    def _found(self, chunk: Record, schema: TableSchema, size: int) -> Found:
+        assert chunk.range is not None
+        if chunk.range.piece:
+            return Found()
+        ((count,),) = self._rows(f"SELECT COUNT(*) FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}")
+        if not count or not len(chunk.rows) or chunk.range.piece is not None:
+            return Found(int(count))
+        try:
+            return self._compared(chunk, schema, int(count), size)
+        except (*INCOMPARABLE, Refused):
+            return Found(int(count))  # all rows are written again, without a comparison
+
+    def _compared(self, chunk: Record, schema: TableSchema, count: int, size: int) -> Found:
+        images = [row.after or [] for row in chunk.rows]
+        if len(set(map(row_identity(chunk), images))) < len(images):
+            raise ValueError("two rows with the same key")
+        # Virtual columns are not compared, since they have no stored value that could differ.
+        compared = [index for index, name in enumerate(chunk.columns) if name in schema.columns | schema.stored]
+        names, parts = [chunk.columns[index] for index in compared], [[image[i] for i in compared] for image in images]
+        rows = image_keys(names, parts, self._counts.texts(parts, size=size))
+        values = [*map(rows.value, parts)]
+        numbers = {value: number for number, value in enumerate(values)}
+        where = f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}"
+        if count > _MOST_OTHERS * len(images):
+            where += f" AND {_among(rows.expression, values)}"
+        inside = frozenset(
+            numbers[value] for (value,) in self._rows(f"SELECT {_shown(rows)} {where}") if value in numbers
+        )
+        lacking = [number for number in range(len(images)) if number not in inside]
+        found = Found(count, inside, keys=values, expression=rows.expression)
+        return self._with_others(chunk, {number: images[number] for number in lacking}, found, rows, size)
+
+    def _with_others(self, chunk: Record, lacking: dict[int, Image], found: Found, rows: ImageKeys, size: int) -> Found:
+        """Adds to ``found`` the rows of the chunk whose keys exist on the follower with other values, or outside of the
+        range.
+        """
+        if not lacking:
+            return found
+        key = [chunk.columns.index(column) for column in chunk.key or ()]
+        known = {number: [image[index] for index in key] for number, image in lacking.items()}
+        keys = image_keys(chunk.key or (), [*known.values()], {})
+        numbers = {keys.value(each): number for number, each in known.items()}
+        what = f"SELECT {_shown(keys)},{_shown(rows)} "
+        where = f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)} AND {_among(keys.expression, numbers)}"
+        others = {numbers[each] for each, _ in self._rows(what + where)}
+        equal: set[int] = set()
+        outside: set[int] = set()
+        for sql in _by_keys(chunk, [image for number, image in lacking.items() if number not in others], size):
+            for each, value in self._rows(what + sql):
+                if (number := numbers.get(each)) is not None:
+                    outside.add(number)
+                    (equal if value == found.keys[number] else others).add(number)
+        return replace(
+            found, equal=found.equal | equal, others=frozenset(others), outside=frozenset(outside)
+        )  # fmt: skip
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if len(sql.encode()) >= self._session.max_packet:
+            raise ValueError("the keys are too long for a query")
+        return self._session.rows(sql)
+
+
+def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
+    """Returns the error for rows of the follower that lie in a wrong partition, so that a copy can't find or delete
+    them. ``partition`` is empty if it is unknown.
+    """
+    uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
+    return Unapplicable(
+        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong in another one, where a "
+        "copy does not find them",
+        code="CDC-COPY-MISPLACED-ROWS",
+        record=chunk,
+        hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
+    )
+
+
+def _shown(keys: ImageKeys) -> str:
+    return f"LOWER(HEX({keys.expression}))"
+
+
+def _among(expression: str, values: Iterable[str]) -> str:
+    listed = ",".join([f"x'{value}'" for value in values])
+    return f"{expression} IN ({listed})"
+
+
+def _by_keys(chunk: Record, images: Sequence[Image], size: int) -> Iterator[str]:
+    """Yields the ends of queries, from FROM on, for the follower's rows that have the same keys as these rows of the
+    chunk.
+    """
+    if not images:
+        return
+    changes = [Change(chunk, Row(image, None)) for image in images]
+    for statement in statements([Step("Clear", changes)], generated=lambda _: frozenset(), size=size):
+        yield statement.sql.decode().removeprefix("DELETE ")

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
-from cdc.consumer.literals.rounded import Rounded
-from cdc.consumer.literals.values import identifier, quoted, table_name
+from cdc.consumer.literals.values import Rounded, identifier, quoted, table_name
 from cdc.consumer.plan.inserts import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
@@ -90,7 +89,7 @@ class SchemaCache:
     def __init__(self, session: Session, triggers: Triggers, *, passes: Callable[[Uri], bool]) -> None:
         self._session = session
         self._triggers = triggers
-        self._passes = passes
+        self.passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
         # the number of columns that were read since the cache was last emptied; it includes the columns of tables that
         # were dropped from it later
@@ -227,7 +226,7 @@ class SchemaCache:
             "AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2"
         )
         uris = [Uri(table.resource, str(database), str(name)) for database, name in found]
-        return list(dict.fromkeys([table, *filter(self._passes, uris)]))
+        return list(dict.fromkeys([table, *filter(self.passes, uris)]))
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
         """Returns the unique keys of a table, the columns that are the first column of a key, and whether any key

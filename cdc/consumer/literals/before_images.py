@@ -21,7 +21,7 @@ from typing import Any
 
 from cdc.consumer.literals.scalars import SCALARS, timestamp_text
 from cdc.consumer.literals.values import identifier, literal
-from cdc.large_rows.stored_blob import StoredBlob
+from cdc.large_rows import StoredBlob
 from cdc.model.record import Record
 from cdc.model.values import NULL, Value
 

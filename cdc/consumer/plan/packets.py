@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.literals.row_sql_mode import STRICT, setting
+from cdc.consumer.literals.own_variables import STRICT, setting
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change
 from cdc.errors import PromiseError
 

@@ -38,8 +38,8 @@ from functools import partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from cdc.consumer.literals import row_sql_mode
-from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
+from cdc.consumer.literals import own_variables
+from cdc.consumer.literals.values import NONE_ROUNDED, Rounded
 from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, net_images, row_identity
 from cdc.consumer.plan.rendered_rows import LazySequence, RenderedRows
 from cdc.consumer.plan.table_schema import TableSchema
@@ -110,9 +110,9 @@ class Step:
     itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys. Remove is a
     Delete of rows without a key, which must be counted on the follower first. ``prepared`` are the statements that are
     planned after counting, each with the number of rows that it must match (None means any number). ``modes`` is the
-    leader's sql_mode (module row_sql_mode) if the server computes values of the table, otherwise None. The computed
+    leader's sql_mode (module own_variables) if the server computes values of the table, otherwise None. The computed
     values of the columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose
-    numbers must be copied from another column (module copied_numbers).
+    numbers must be copied from another column (module statements).
     """
 
     operation: str
@@ -174,8 +174,8 @@ def for_table(step: Step, schema: TableSchema) -> Step:
         step = replace(step, rounded=schema.rounded)
     if not schema.computes:
         return step
-    modes = row_sql_mode.leader_modes(step.record)
-    verified = schema.stored if row_sql_mode.needs_comparison(modes) else schema.unpredictable
+    modes = own_variables.leader_modes(step.record)
+    verified = schema.stored if own_variables.needs_comparison(modes) else schema.unpredictable
     return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar, overload
 
 from cdc.consumer.literals.json_documents import apart, checked
 from cdc.consumer.literals.row_text import Tags, tagged_row_texts
-from cdc.large_rows.large_record import LargeRecord
+from cdc.large_rows import LargeRecord
 from cdc.model.record import COPY, Record, Row, Uri
 from cdc.model.values import Value
 

@@ -1,24 +1,269 @@
-"""Writes the steps of a plan as SQL statements for the follower."""
+"""Writes the steps of a plan as SQL statements for the follower, and plans how counted rows without a key go."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import NamedTuple
 
 from cdc.consumer.errors import unreadable
 from cdc.consumer.literals.before_images import INCOMPARABLE, as_before, compared, comparison
-from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
-from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
+from cdc.consumer.literals.image_keys import HEX_DIGITS, ImageKeys, image_keys, narrowing
+from cdc.consumer.literals.own_variables import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
-from cdc.consumer.literals.values import exact, identifier, is_document, key_indexes, literal, matcher, table_name
-from cdc.consumer.literals.variables import Variables
-from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
+from cdc.consumer.literals.scalars import Variables
+from cdc.consumer.literals.values import (
+    DEFAULT,
+    NONE_ROUNDED,
+    Rounded,
+    exact,
+    identifier,
+    is_document,
+    key_indexes,
+    literal,
+    matcher,
+    number_table,
+    table_name,
+    to_copy,
+)
 from cdc.consumer.plan.inserts import additions, chunks, inserts, written_indexes
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement, session_flags, usual_session
 from cdc.consumer.plan.planner import Change, Step
-from cdc.model.record import Row, Uri
+from cdc.consumer.plan.table_schema import TableSchema
+from cdc.model.record import Record, Row, Uri
 from cdc.model.values import Value
 
-__all__ = ["Columns", "Loadable", "delete_exact", "single", "statements"]
+__all__ = [
+    "Columns",
+    "Loadable",
+    "Removal",
+    "apart",
+    "copying_insert",
+    "copying_update",
+    "delete_exact",
+    "removals",
+    "single",
+    "statements",
+]
+
+# Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D). The SQL copies each number from another column, because
+# the server does not round a copied number.
+
+
+def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
+    """Splits the update of a row without a key into a deletion and an insertion, if numbers must be copied; returns any
+    other change unchanged.
+
+    The update must be split, because an UPDATE that copies numbers can't be limited to one of several equal rows.
+    """
+    record, (before, after) = change
+    if record.key is not None or record.operation != "Update" or rounded.keys().isdisjoint(record.columns):
+        return [change]
+    gone, come = replace(record, operation="Delete"), replace(record, operation="Add")
+    return [Change(gone, Row(before, None)), Change(come, Row(None, after))]
+
+
+def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
+    """Writes the INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
+    record, image = change.record, change.row.after or []
+    # DEFAULT is left out, since a query can't select it.
+    written = [index for index in written if image[index] is not DEFAULT]
+    texts, source = _copied(record, image, written, rounded)
+    names = ",".join(identifier(record.columns[index]) for index in written)
+    return f"INSERT INTO {table_name(record.uri)} ({names}) SELECT {','.join(texts)} FROM {source}".encode()
+
+
+def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded], *, where: str) -> bytes:
+    """Writes the UPDATE that changes a row with a key to its after-image, in the columns ``written``."""
+    record = change.record
+    texts, source = _copied(record, change.row.after or [], written, rounded)
+    table = table_name(record.uri)
+    values = ",".join(
+        f"{table}.{identifier(record.columns[index])}={text}" for index, text in zip(written, texts, strict=True)
+    )
+    return f"UPDATE {table} JOIN {source} SET {values} WHERE {where}".encode()
+
+
+def _copied(
+    record: Record, image: list[Value], written: Sequence[int], rounded: Mapping[str, Rounded]
+) -> tuple[list[str], str]:
+    """Returns the SQL expressions of an image's values, and a derived table. Some of the expressions take numbers from
+    the derived table.
+    """
+    alias = "n" if (record.uri.table or "").lower() != "n" else "m"
+    # In conditions, column names are not qualified. So the names of the derived table's columns must differ from the
+    # table's: no column of the table may begin with the prefix.
+    prefix = next(
+        text for text in (f"c{number}_" for number in count())
+        if not any(name.lower().startswith(text) for name in record.columns)
+    )  # fmt: skip
+    numbers: list[tuple[Rounded, str]] = []
+    texts: list[str] = []
+    for index in written:
+        column = rounded.get(record.columns[index])
+        number = to_copy(image[index]) if column is not None else None
+        if column is None or number is None:
+            texts.append(literal(image[index]))
+        else:
+            texts.append(f"{alias}.{prefix}{len(numbers)}")
+            numbers.append((column, number))
+    source = number_table(numbers, prefix=prefix) if numbers else "(SELECT 1)"
+    return texts, f"{source} AS {alias}"
+
+
+# Plans how rows without a key are deleted with few statements, after they were counted on the follower.
+#
+# If all rows with an image must be deleted, one statement deletes them, together with the rows of other such images. If
+# only some of the rows must be deleted, either all rows are deleted and the surplus is inserted again, or a separate
+# statement deletes the required number of rows.
+#
+# A sum over the artificial keys of the deleted rows proves that a statement for many images has deleted the right rows.
+# Their number alone would not show that another client has meanwhile removed some rows and added others.
+
+# If more than _MOST_ALONE images have surplus rows, all rows with these images are deleted and the surplus is inserted
+# again, provided that at most _MOST_REWRITTEN rows are inserted for each row to delete. Otherwise each of these images
+# has its own statement, which may scan the table.
+_MOST_ALONE, _MOST_REWRITTEN = 4, 100
+# the number of digits of a key in the sum; the sum stays below 2 ** 64, since a statement can't delete 2 ** 24 rows
+_SUMMED = 10
+_LONGEST_ITEM = 72  # bytes; the longest value in a list
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A group of images whose rows must be deleted; ``gone`` maps the artificial key of each image to its changes.
+
+    ``narrowed`` are conditions on single columns that all these images fulfil. ``ordered`` is true if the table has no
+    index, so that the server finds rows in the same order in each statement.
+    """
+
+    step: Step
+    keys: ImageKeys
+    gone: Mapping[str, Sequence[Change]]
+    indexed: frozenset[str]
+    narrowed: Mapping[str, str]
+    ordered: bool
+
+    @property
+    def rows(self) -> int:
+        """The number of rows to delete."""
+        return sum(map(len, self.gone.values()))
+
+    def first(self) -> str:
+        """Writes a query that finds as many of the follower's rows with these images as must be deleted. The query
+        returns the artificial key of each row.
+        """
+        return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
+
+    def count(self) -> str:
+        """Writes the query that counts the follower's rows with each image."""
+        # Without NO_MERGE the server would refuse the JSON_TABLE in a GROUP BY.
+        found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
+        return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
+
+    def is_all(self, found: Iterable[str]) -> bool:
+        """Whether ``found``, the result of the query ``first``, contains exactly the keys of the rows to delete, each
+        as often as required.
+        """
+        counts: dict[str, int] = {}
+        for key in found:
+            counts[key] = counts.get(key, 0) + 1
+        return counts == {key: len(changes) for key, changes in self.gone.items()}
+
+    def of_first(self) -> Iterator[Step]:
+        """Yields the steps for the case that the query ``first`` has found exactly the rows to delete."""
+        yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
+
+    def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
+        """Yields the steps; ``present`` maps the key of each image to the number of the follower's rows with this
+        image.
+
+        If too few rows with an image are found, a separate statement searches for them, because a column of another
+        type may contain an equal value.
+        """
+        few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
+        many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
+        alone = many
+        if len(many) > _MOST_ALONE:
+            alone = [key for key in many if present[key] > _MOST_REWRITTEN * len(self.gone[key])]
+        apart = {*few, *alone}
+        counts = {key: present[key] for key in self.gone if key not in apart}
+        if counts:
+            yield self._whole(counts)
+        for key in alone:
+            yield self._part(self.gone[key], key)
+        again = [
+            Change(self.gone[key][0].record, Row(None, self.gone[key][0].row.before))
+            for key, count in counts.items()
+            for _ in range(count - len(self.gone[key]))
+        ]
+        if again:
+            yield replace(self.step, operation="Add", changes=again)
+        if few:
+            yield replace(self.step, operation="Delete", changes=[each for key in few for each in self.gone[key]])
+
+    def _part(self, changes: Sequence[Change], key: str) -> Step:
+        """Plans a DELETE of ``len(changes)`` rows with the image that has this ``key``; the follower has more such
+        rows."""
+        narrowed = narrowing(self.step.record.columns, [_image(changes[0])], indexed=self.indexed)
+        sql = f"DELETE {replace(self, narrowed=narrowed)._from([key])} LIMIT {len(changes)}"
+        return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))
+
+    def _whole(self, counts: Mapping[str, int], *, limit: str = "") -> Step:
+        """Plans a DELETE of all rows with these images; ``counts`` maps the key of each image to the number of its
+        rows."""
+        gone = {key: self.gone[key] for key in counts}
+        key = self.keys.expression
+        total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())
+        # The sum includes only deleted rows: it is computed in the last condition, and only for rows that fulfil that
+        # condition.
+        add = f"@cdc_sum:=@cdc_sum+CAST(CONV(LEFT(HEX({key}),{_SUMMED}),16,10) AS UNSIGNED)"
+        where = f"CASE WHEN {_among(key, gone)} THEN ({add}) IS NOT NULL ELSE FALSE END"
+        statements = (
+            ("SET @cdc_sum=0", None),
+            (f"DELETE {self._from(gone, where)}{limit}", sum(counts.values())),
+            (f"SELECT 1 FROM DUAL WHERE @cdc_sum={total}", 1),
+        )
+        changes = [change for changes in gone.values() for change in changes]
+        prepared = tuple((sql.encode(), rows) for sql, rows in statements)
+        return replace(self.step, changes=changes, prepared=prepared)
+
+    def _from(self, gone: Iterable[str], where: str = "") -> str:
+        conditions = [*self.narrowed.values(), where or _among(self.keys.expression, gone)]
+        return f"FROM {table_name(self.step.record.uri)} WHERE {' AND '.join(conditions)}"
+
+
+def removals(step: Step, schema: TableSchema, documents: Mapping[str, str], *, size: int) -> Iterator[Removal]:
+    """Divides the images of a step Remove into parts whose statements have at most about ``size`` bytes.
+
+    ``documents`` is explained in ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
+    """
+    record = step.record
+    images = [_image(change) for change in step.changes]
+    keys = image_keys(record.columns, images, documents)
+    gone: dict[str, list[Change]] = {}
+    for change, image in zip(step.changes, images, strict=True):
+        gone.setdefault(keys.value(image), []).append(change)
+    narrowed = narrowing(record.columns, images, indexed=schema.indexed)
+    most = max((size - 4 * len(keys.expression)) // (HEX_DIGITS + 4 + _LONGEST_ITEM * len(narrowed)), 1)
+    items = list(gone.items())
+    for first in range(0, len(items), most):
+        part = dict(items[first : first + most])
+        if len(items) > most:
+            some = [_image(changes[0]) for changes in part.values()]
+            narrowed = narrowing(record.columns, some, indexed=schema.indexed)
+        yield Removal(step, keys, part, schema.indexed, narrowed, ordered=not schema.indexed)
+
+
+def _image(change: Change) -> list[Value]:
+    if change.row.before is None:
+        raise ValueError("a row without a before-image")
+    return change.row.before
+
+
+def _among(expression: str, keys: Iterable[str]) -> str:
+    listed = ",".join([f"x'{key}'" for key in keys])
+    return f"{expression} IN ({listed})"
+
 
 # With longer IN lists the server might exceed range_optimizer_max_mem_size, and would then scan the table.
 _DELETE_ROWS = 1000
@@ -69,12 +314,19 @@ def statements(
             yield from after
             if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
                 mode = STRICT
-                yield Statement(setting(mode))
-                yield from _comparisons(_done(step), step.verified, size)
-                yield from comparisons_of_documents(step)
+                yield from _verifications(step, size)
         except ValueError as error:
             raise unreadable(step.record, error) from None
     yield from usual_session(mode, flags)
+
+
+def _verifications(step: Step, size: int) -> Iterator[Statement]:
+    """Yields the statements that compare the values which the server has computed in the rows of the step, in strict
+    mode.
+    """
+    yield Statement(setting(STRICT))
+    yield from _comparisons(_done(step), step.verified, size)
+    yield from comparisons_of_documents(step)
 
 
 def _mode(step: Step) -> str:

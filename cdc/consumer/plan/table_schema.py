@@ -5,7 +5,7 @@ description.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cdc.consumer.literals.rounded import Rounded
+from cdc.consumer.literals.values import Rounded
 
 __all__ = ["KeyPart", "TableSchema"]
 

@@ -10,12 +10,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from cdc.config.start_position import COPY_KEY, parsed_copy
+from cdc.config.profile import COPY_KEY, parsed_copy
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.assembler import Transaction
-from cdc.consumer.state.base_copy import COPIES, BaseCopy
+from cdc.consumer.state.base_copy import COPIES, BaseCopy, seed_of
 from cdc.consumer.state.checkpoint import Checkpoint, select_leader
-from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet, lacking

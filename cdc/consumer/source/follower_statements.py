@@ -19,10 +19,9 @@ from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
 from cdc.model.server_version import makes_column_references
 from cdc.service.logs import event
-from cdc.sql.definers import as_invoker
-from cdc.sql.foreign_keys import column_references
-from cdc.sql.maintenance import MAINTAIN, of_these_tables
-from cdc.sql.table_options import Option, table_options
+from cdc.sql.create_table import Option, column_references, table_options
+from cdc.sql.effects import MAINTAIN, of_these_tables
+from cdc.sql.statement import as_invoker
 from cdc.sql.tokens import excerpt, spans, tokens
 
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains", "quoted_names", "with_same_keys"]

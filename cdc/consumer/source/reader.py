@@ -15,18 +15,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.epochs import epoch_at, stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
-from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
-from cdc.kafka.fragments import Fragment, Fragments, first_whole_sequence
-from cdc.kafka.known_topics import known_topics
-from cdc.kafka.partitions import begin_offsets, end_offsets, oldest, windows
+from cdc.kafka.fragments import Fragment, Fragments, epoch_at, first_whole_sequence, stamp_of
+from cdc.kafka.partitions import FIRST, begin_offsets, end_offsets, oldest, require_others_empty, windows
+from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Commits, Mark
-from cdc.model.partition import Partition
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position
 from cdc.model.record import Record, position_in_head
 from cdc.service.logs import event
 
@@ -104,7 +100,7 @@ class Topic:
 
 class Place(NamedTuple):
     """The place of a record: the ``offset`` of its first message, its ``sequence``, its position in the leader's
-    binlog, and the epoch of the producer that wrote it (module kafka.epochs).
+    binlog, and the epoch of the producer that wrote it (module kafka.fragments).
     """
 
     offset: int
@@ -239,8 +235,8 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def _marks(self, _: Partition) -> tuple[Mark, ...]:
-        """Returns the marks of a partition (module kafka.epochs); only one partition can have marks. Raises the errors
-        of ``commits``."""
+        """Returns the marks of a partition (module kafka.fragments); only one partition can have marks. Raises the
+        errors of ``commits``."""
         newest = self.commits(self._commits)
         return newest.marks if newest else ()
 

@@ -16,8 +16,8 @@ from typing import Any
 from cdc.consumer.errors import Unapplicable
 from cdc.model.client_text import NO_BLANKS, UTF8, blanks, client_decode, sent, units
 from cdc.model.record import Record, Uri
-from cdc.sql.ddl import Effect, classify
 from cdc.sql.effects import COPIED_AGAIN, folded_effect
+from cdc.sql.statement import Effect, classify
 from cdc.sql.text import as_stored, readable
 from cdc.sql.tokens import excerpt, spans
 

@@ -1,22 +1,26 @@
-"""Stores the GTIDs of the base copy with which the follower began (``consumer.start``) in a row on the follower, and
-decides which records the copy contains.
+"""Stores how the follower began: from a base copy (``consumer.start``), from a seed that is still loading, or by a
+``--rewind`` of an earlier version.
 
 The row commits together with the leader's first checkpoint and never changes. So the same transactions are ignored
 after each crash, even if the profile was changed in the meantime.
 """
 
 import logging
+from dataclasses import dataclass
 
-from cdc.config.start_position import COPY_KEY
+from cdc.config.profile import COPY_KEY
 from cdc.config.table_globs import copy_command
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.values import quoted
+from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, is_gtid, newest_of_each_domain
+from cdc.model.names import Uri
 from cdc.model.record import Record
-from cdc.model.uri import Uri
 from cdc.service.logs import event
 
-__all__ = ["COPIES", "BaseCopy"]
+__all__ = ["COPIES", "SEEDS", "BaseCopy", "Seed", "require_no_rewind", "seed_of"]
 
 _LOG = logging.getLogger("cdc.consumer")
 
@@ -107,3 +111,69 @@ class BaseCopy:
                 hint="everything before is applied; a follower can begin from a copy only where all transactions in "
                 "the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",
             )
+
+
+# Marks a follower that cdc-seed is loading: the table ``seeds`` has a row for it from the first checkpoint until all
+# rows are loaded.
+#
+# While that row exists, the checkpoint contains the progress of the load, and the follower equals no state of the
+# leader.
+
+SEEDS = OwnTable(
+    "seeds",
+    """
+  upto BIGINT NOT NULL COMMENT 'sequence of which the follower becomes equal to the leader',
+  scope LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'JSON: filters and renames',
+  at DATETIME(6) NOT NULL COMMENT 'UTC'
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A load by cdc-seed. After the load, the follower equals the leader at sequence ``upto``, within the filters and
+    renames in ``scope``. Rows that these filters leave out can't be loaded later.
+    """
+
+    upto: int
+    scope: str
+
+
+def seed_of(session: Session, resource: str) -> Seed | None:
+    """Returns the seed that is loading the follower; None if the follower is not being loaded. Raises Interrupted,
+    Refused.
+    """
+    found = SEEDS.select(session.schema, resource, "upto, scope")
+    rows = session.rows(found) if session.rows(SEEDS.exists(session.schema)) else []
+    return Seed(int(rows[0][0]), str(rows[0][1])) if rows else None
+
+
+# Refuses a follower on which an earlier version of this program began ``--rewind`` and did not finish it. The
+# follower's rows belong to two states of the leader.
+#
+# Such a follower has a table ``rewinds`` with a row for the leader. Its checkpoint was moved back, and has not reached
+# its former sequence again.
+
+_REWINDS = OwnTable("rewinds", "upto BIGINT")
+
+
+def require_no_rewind(session: Session, checkpoint: Checkpoint) -> None:
+    """Raises Interrupted and Refused, and UserError if a rewind of the follower with this ``checkpoint`` is unfinished.
+
+    The row of a finished rewind may still exist; it is ignored.
+    """
+    schema, resource = checkpoint.schema, quoted(checkpoint.resource)
+    if not session.rows(_REWINDS.exists(schema)):
+        return
+    ((upto,),) = session.rows(_REWINDS.select(schema, checkpoint.resource, "MAX(upto)"))
+    if upto is None or int(upto) <= checkpoint.sequence:
+        return
+    raise UserError(
+        f"an earlier version took the follower back (--rewind) from sequence {upto}, and applied records again up to "
+        f"{checkpoint.sequence} only: its rows are of two states",
+        code="CDC-REWIND-UNFINISHED",
+        where=f"{schema}.rewinds of {checkpoint.resource!r}",
+        hint=f"end it with that version (--until {upto}); or ask for a copy of all tables (cdc-producer PROFILE --copy "
+        f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto}, "
+        f"leader_file=NULL WHERE resource={resource}; DELETE FROM {schema}.rewinds WHERE resource={resource}",
+    )

@@ -27,8 +27,8 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
+from cdc.model.gtid import LAST, former_gtid, statement_gtid, statement_uuid
 from cdc.model.record import Record
-from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
 
 __all__ = [
     "ACTS_ON_LEADER",

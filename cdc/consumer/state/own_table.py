@@ -1,12 +1,27 @@
-"""Describes a table in the consumer's own database. Such a table may contain rows for several leaders; each row
-contains the leader's mysql_resource_name. Pure.
+"""Describes the tables in the consumer's own database, each of which may contain rows for several leaders (by
+mysql_resource_name), and those with the types of the leader's columns and its spelling of names. Pure.
 """
 
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cdc.consumer.literals.values import quoted
+from cdc.model.names import Uri
 
-__all__ = ["OwnTable"]
+__all__ = [
+    "NAMES",
+    "TYPES",
+    "Name",
+    "OwnTable",
+    "forget_names",
+    "forget_types",
+    "known_names",
+    "known_types",
+    "parsed_types",
+    "remember_name",
+    "remember_types",
+]
 
 _RESOURCE = (
     "resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT "
@@ -61,3 +76,87 @@ class OwnTable:
         """
         rest = f" AND ({where})" if where else ""
         return f"DELETE FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
+
+
+# Defines the table with the types of the leader's columns. Records contain them only once for each version of a table,
+# so a consumer that starts later finds them here.
+#
+# A row is written in the transaction of the record that contains the types, and deleted in the transaction of a
+# statement that may change them: the first record after a statement on a table contains its types again.
+
+TYPES = OwnTable(
+    "types",
+    """
+  database_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'here',
+  table_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'here',
+  columns_json LONGTEXT CHARACTER SET utf8mb4 NOT NULL COMMENT 'types of the columns on the leader',
+  at DATETIME(6) NOT NULL COMMENT 'UTC'
+    """,
+    key=("database_name", "table_name"),
+)
+
+
+def known_types(schema: str, table: Uri) -> str:
+    """Writes the query for the types of a table's columns; it returns no row if they are unknown."""
+    return TYPES.select(schema, table.resource, "columns_json", where=_where(table))
+
+
+def parsed_types(text: str) -> dict[str, str]:
+    """Parses the result of the query."""
+    return {str(name): str(kind) for name, kind in json.loads(text).items()}
+
+
+def forget_types(schema: str, changed: Uri) -> str:
+    """Writes the statement that deletes the types of a table, or of all tables of a database."""
+    return TYPES.delete(schema, changed.resource, where=_where(changed))
+
+
+def remember_types(schema: str, table: Uri, types: Mapping[str, str]) -> str:
+    """Writes the statement that stores the types of a table's columns."""
+    text = json.dumps(types, ensure_ascii=False)
+    values = {"database_name": table.database, "table_name": table.table or "", "columns_json": text}
+    insert = TYPES.insert(schema, table.resource, now="at", **values)
+    return f"REPLACE{insert.removeprefix('INSERT')}"
+
+
+def _where(uri: Uri) -> str:
+    database = f"database_name={quoted(uri.database)}"
+    return database if uri.table is None else f"{database} AND table_name={quoted(uri.table)}"
+
+
+# Defines the table with the leader's spelling of names. A follower with ``lower_case_table_names = 1`` needs it,
+# because it stores names in lower case.
+#
+# A row of this table is inserted in the transaction of the record that first contains the name, and deleted in the
+# transaction of the record that removes the name. So the rows always correspond to the checkpoint.
+
+Name = tuple[str, str]
+"""Database and table in the follower's spelling; the table is empty if this is the name of a database."""
+
+NAMES = OwnTable(
+    "names",
+    """
+  database_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'here, before [renames]',
+  table_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'here; empty: of the database',
+  spelled VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'on the leader',
+  at DATETIME(6) NOT NULL COMMENT 'UTC'
+    """,
+    key=("database_name", "table_name"),
+)
+
+
+def known_names(schema: str, resource: str) -> str:
+    """Writes the query for all names: database, table, and the leader's spelling."""
+    return NAMES.select(schema, resource, "database_name, table_name, spelled")
+
+
+def remember_name(schema: str, resource: str, name: Name, spelled: str) -> str:
+    """Writes the statement that stores the leader's spelling of a name."""
+    insert = NAMES.insert(schema, resource, database_name=name[0], table_name=name[1], spelled=spelled, now="at")
+    return f"REPLACE{insert.removeprefix('INSERT')}"
+
+
+def forget_names(schema: str, resource: str, names: Iterable[Name]) -> str:
+    """Writes the statement that deletes the rows of ``names``, because these names no longer exist on the leader."""
+    pairs = ", ".join(f"({quoted(database)}, {quoted(table)})" for database, table in names)
+    return NAMES.delete(schema, resource, where=f"(database_name, table_name) IN ({pairs})")

@@ -7,7 +7,7 @@ from typing import Self
 
 from cdc.config.table_globs import named, table_named
 from cdc.errors import UserError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.model.record import Record, Uri
 
 __all__ = ["Skips"]

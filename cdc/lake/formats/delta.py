@@ -8,10 +8,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampNTZType
 
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written, merge_statement
 from cdc.lake.folder import unfit
-from cdc.lake.formats.merging import merge_statement
-from cdc.spark.folders.folder import Folder
+from cdc.spark.folders import Folder
 
 __all__ = ["DeltaTables"]
 

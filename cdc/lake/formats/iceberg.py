@@ -10,10 +10,9 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written, merge_statement
 from cdc.lake.folder import unfit
-from cdc.lake.formats.merging import merge_statement
-from cdc.spark.folders.folder import Folder
+from cdc.spark.folders import Folder
 
 __all__ = ["IcebergTables", "in_files", "metadata_file"]
 

@@ -2,7 +2,7 @@
 file that lists the table's folders.
 
     _current.json   the pointer: the version, the folders with its rows, the sizes of their files, and its metadata
-                    (``commit_metadata.Note``)
+                    (``commits.Note``)
     _v7/            rows that the commit of version 7 wrote
 
 The folder of a table contains the folders of several versions. A reader that reads the whole folder of the table finds
@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.folder import quoted, unfit, version_folder
-from cdc.spark.folders.folder import Folder
+from cdc.spark.folders import Folder
 
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 

@@ -25,9 +25,8 @@ from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.commit_entry import Entry, PreparedXa
-from cdc.model.gtid import GtidSet, mariadb_position
+from cdc.model.gtid import GtidSet, ddl_uuid, mariadb_position
 from cdc.model.position import Position
-from cdc.model.statement_gtid import ddl_uuid
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.compressed import payload
 from cdc.producer.binlog.events import PACKET_HEADER_BYTES, RawEvent, gtid

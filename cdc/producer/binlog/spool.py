@@ -13,7 +13,7 @@ from typing import BinaryIO
 from zlib import crc32
 
 from cdc.errors import UserError
-from cdc.large_rows.stored_blob import read_at
+from cdc.large_rows import read_at
 
 __all__ = ["Spool"]
 

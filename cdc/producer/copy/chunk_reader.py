@@ -29,8 +29,7 @@ from cdc.producer.binlog.leader import end_of_binlog
 from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
 from cdc.producer.copy.keys import key_literals
 from cdc.producer.copy.row_text import ColumnText, column_text, constants
-from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
-from cdc.producer.flavor.mariadb_visibility import begin_snapshot
+from cdc.producer.flavor.mariadb_leader import begin_snapshot, copy_settings, speaks_mariadb
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import keys_condition, range_condition
 

@@ -27,7 +27,7 @@ from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.state import Pending, Table
 from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, RowsTransaction
-from cdc.producer.large_rows.large_text import LargeText
+from cdc.producer.large_rows import LargeText
 
 __all__ = [
     "Changers",

@@ -21,15 +21,14 @@ from typing import Any
 
 import pymysql
 
+from cdc.config.filters import Mask
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.model.charset import text_decoder
-from cdc.model.masking import Mask
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
-from cdc.producer.equal_members import asking
-from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
-from cdc.producer.flavor.mariadb_definitions import refusal_of_column
-from cdc.producer.flavor.mariadb_leader import is_mariadb
+from cdc.producer.flavor.mariadb_leader import copy_settings, is_mariadb, speaks_mariadb
+from cdc.producer.flavor.mariadb_statements import refusal_of_column
+from cdc.producer.table_checks import member_check
 from cdc.sql.column_types import character_type, members_type, shown_members, types_json
 
 __all__ = [
@@ -451,7 +450,7 @@ def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, c
     if text_decoder(charset) is None or (kind == "set" and "" in members):
         return False
     # The members are compared in utf8mb4, since they were read in utf8mb4, whatever the column's character set is.
-    are_equal = asking(lambda texts, _, order: different(cursor, texts, charset, order))
+    are_equal = member_check(lambda texts, _, order: different(cursor, texts, charset, order))
     return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
 
 

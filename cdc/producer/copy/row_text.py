@@ -21,8 +21,8 @@ from functools import partial
 from json.encoder import encode_basestring
 from typing import Any
 
+from cdc.config.filters import NULL, Mask
 from cdc.model.charset import text_decoder
-from cdc.model.masking import NULL, Mask
 from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.decode.json_binary import LARGEST_SIGNED, sql_member
 from cdc.producer.decode.row_codegen import KeptTexts, not_ascii

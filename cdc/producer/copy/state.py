@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
-from cdc.sql.effects import Effect
-from cdc.sql.maintenance import MAINTAIN
+from cdc.sql.effects import MAINTAIN, Effect
 
 __all__ = ["Pending", "RecordState", "Table", "concerns"]
 

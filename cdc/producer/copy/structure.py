@@ -20,11 +20,11 @@ from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier,
 from cdc.producer.copy.selection import base_tables, definitions, require_gtids
 from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
-from cdc.producer.flavor.copy_settings import speaks_mariadb
-from cdc.producer.flavor.mariadb_definitions import creation_for_mysql
+from cdc.producer.flavor.mariadb_leader import speaks_mariadb
+from cdc.producer.flavor.mariadb_statements import creation_for_mysql
 from cdc.service.mysql_connection import connected
-from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.statement import classify
 from cdc.sql.text import is_lost, readable
 
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]

@@ -17,8 +17,7 @@ from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.event_types import ROWS, UPDATES
 from cdc.producer.binlog.events import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES, RawEvent
-from cdc.producer.large_rows.large_text import LargeText
-from cdc.producer.large_rows.row_images import LargeColumn
+from cdc.producer.large_rows import LargeColumn, LargeText
 from cdc.sql.effects import ANY_DATABASE, Effect
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt

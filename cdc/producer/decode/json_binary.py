@@ -5,14 +5,58 @@ have a point or an exponent, integers have none. A document with members of SQL 
 CAST), which JSON text can't express, is written as a tree with a tag for each such member.
 """
 
+import functools
 from binascii import b2a_base64
+from collections.abc import Callable
 from json.encoder import encode_basestring
 from math import isfinite
 from struct import Struct
+from typing import Any, cast
 
-from cdc.producer.decode.decimals import decimal_reader
+__all__ = ["LARGEST_SIGNED", "decimal_reader", "json_value", "sql_member"]
 
-__all__ = ["LARGEST_SIGNED", "json_value", "sql_member"]
+# Reads MySQL's packed DECIMAL as text: four bytes contain nine digits, the top bit is the sign (MySQL source,
+# strings/decimal).
+
+_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # number of bytes for 0 to 9 decimal digits
+_FORMATS = {1: "B", 2: "H", 3: "BH", 4: "I"}
+_COMPLEMENT = bytes(255 - byte for byte in range(256))
+
+
+@functools.cache
+def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], str]]:
+    """Returns the width of DECIMAL(precision, scale) in bytes, and its reader, which returns text with ``scale``
+    decimals.
+
+    The reader is generated code: it unpacks all groups of digits with one call, and formats them with one call.
+    """
+    whole = precision - scale
+    integral = [*([whole % 9] if whole % 9 else []), *[9] * (whole // 9)]
+    fraction = [*[9] * (scale // 9), *([scale % 9] if scale % 9 else [])]
+    sizes = [_DIGIT_BYTES[count] for count in integral + fraction]
+    names = [f"g{index}" for index in range(len(sizes))]
+    halves = [f"h{name},{name}" if size == 3 else name for name, size in zip(names, sizes, strict=True)]
+    number = "0"
+    for name in names[: len(integral)]:
+        number = f"({number}) * 1000000000 + {name}" if number != "0" else name
+    text = "%s%d" + ("." + "".join(f"%0{count}d" for count in fraction) if scale else "")
+    values = ", ".join(["sign", number, *names[len(integral) :]])
+    code = [
+        "def convert(data):",
+        " sign = ''",
+        " if data[0] < 128:",
+        "  data = data.translate(complement)",
+        "  sign = '-'",
+        f" {','.join(halves)}, = unpack(data)",
+        *(f" {name} += h{name} << 16" for name, size in zip(names, sizes, strict=True) if size == 3),
+        f" {names[0]} -= {0x80 << 8 * (sizes[0] - 1)}",
+        f" return {text!r} % ({values})",
+    ]
+    packed = Struct(">" + "".join(_FORMATS[size] for size in sizes))
+    constants: dict[str, Any] = {"unpack": packed.unpack, "complement": _COMPLEMENT}
+    exec("\n".join(code), constants)
+    return packed.size, cast(Callable[[bytes], str], constants["convert"])
+
 
 _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64 = 1, 3, 4, 5, 6, 7, 8, 9, 10
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15

@@ -1,5 +1,6 @@
-"""Reads a Query event as a statement: its text, its kind, the affected objects and the session variables that it
-depends on."""
+"""Reads a Query event as a statement: its text, its kind, the affected objects, the session variables that it depends
+on, and whether followers may execute it although they get other rows.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,20 +8,26 @@ from functools import partial
 from typing import Any
 
 from cdc.errors import PromiseError
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from cdc.model.server_version import makes_column_references
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.decode.changes import passed_over
-from cdc.sql.accounts import accounts
-from cdc.sql.ddl import Effect, classify
-from cdc.sql.dml import changed_by
-from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
-from cdc.sql.foreign_keys import column_references, follows_the_engine
+from cdc.producer.decode.changes import Table, passed_over
+from cdc.sql.create_table import column_references, follows_the_engine
+from cdc.sql.effects import (
+    ANY_DATABASE,
+    COPIED_AGAIN,
+    IMPORTED,
+    Effect,
+    adds_foreign_keys,
+    folded_effect,
+    numbered_otherwise,
+)
+from cdc.sql.statement import accounts, changed_by, classify
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
-__all__ = ["LoggedStatement", "logged_statement"]
+__all__ = ["LoggedStatement", "logged_statement", "with_copies"]
 
 _THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
 
@@ -31,8 +38,8 @@ Collations = Mapping[int, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the binlog. ``cdc.sql.ddl.classify`` determines its ``kind``; ``shown`` is the statement's text
-    without secrets.
+    """A statement of the binlog. ``cdc.sql.statement.classify`` determines its ``kind``; ``shown`` is its text without
+    secrets.
 
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed`` is the error
     of a statement that the leader executed only in part. ``changed`` are the effects that the statement may have had,
@@ -84,10 +91,7 @@ def logged_statement(
         effects = (ANY_DATABASE,)
     text = readable(read.known)
     failed = _failed_in_part(query, kind, text, event)
-    changed = passed_over(effects)
-    if kind == "dml":
-        databases = query.variables.get("databases", ())
-        changed = changed_by(read.known, database=query.database, databases=databases, **quoting)
+    changed = _changed(query, read.known, quoting) if kind == "dml" else passed_over(effects)
     context = _context(query, event, collations, read) if effects else {}
     if effects:
         context |= _about_foreign_keys(query, effects, text, quoting, server)
@@ -97,6 +101,11 @@ def logged_statement(
         real(effects),
     )  # fmt: skip
     return _folded(found) if folds_names else found
+
+
+def _changed(query: ev.Query, text: str, quoting: dict[str, Any]) -> tuple[Effect, ...]:
+    """Returns the effects that the DML statement ``text`` may have had, according to the databases logged with it."""
+    return changed_by(text, database=query.database, databases=query.variables.get("databases", ()), **quoting)
 
 
 def _failed_in_part(query: ev.Query, kind: str, text: str, event: RawEvent) -> PromiseError | None:
@@ -179,3 +188,49 @@ def _context(query: ev.Query, event: RawEvent, collations: Collations, read: Sta
     seconds = ev.header(event.data).timestamp
     context["timestamp_us"] = seconds * 1_000_000 + query.variables.get("microseconds", 0)
     return context
+
+
+# Decides which statements followers may execute although they get other rows than the leader, because the tables are
+# then copied again (``producer.on_unrepeatable = "copy"``).
+#
+# A crash can't separate the record of such a statement from the request for the copy: the record is marked as the
+# record of a table that is being copied, and the state of the copies, which lists the table, is committed with the
+# record or before it.
+
+_ANY_ORDER = "each server numbers the rows in an order of its own"
+
+
+def with_copies(statement: LoggedStatement) -> LoggedStatement:
+    """Returns the statement with the tables to copy after it. It is unchanged if followers get the same rows, or if a
+    copy of the table is not enough.
+
+    Only tables of InnoDB can be copied. If the statement discards or imports a tablespace, followers empty the table
+    instead: they have no file to import, and a table without its tablespace accepts no rows.
+    """
+    effects = statement.effects
+    doubts = {effect.unfaithful for effect in effects if effect.unfaithful}
+    if not statement.in_innodb or statement.unreadable or not doubts <= COPIED_AGAIN:
+        return statement
+    if [effect.action for effect in effects] == ["AlterTable", "TruncateTable"]:
+        return _emptying(statement)
+    if not doubts and not any(effect.any_order for effect in effects):
+        return statement
+    marked = replace(statement, copies=_tables(effects), unlike=next(iter(doubts), _ANY_ORDER))
+    if IMPORTED in doubts:
+        return _emptying(marked)
+    return replace(marked, effects=tuple(effect._replace(unfaithful="") for effect in effects))
+
+
+def _tables(effects: tuple[Effect, ...]) -> tuple[Table, ...]:
+    """Returns the tables that the statement alters, under the names that they have after the statement."""
+    new = {(effect.database, effect.name or ""): effect.to for effect in effects if effect.to}
+    names = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
+    return tuple(new.get(name) or name for name in names)
+
+
+def _emptying(statement: LoggedStatement) -> LoggedStatement:
+    """Returns a TRUNCATE TABLE of the statement's table in place of the statement."""
+    (effect,) = {each._replace(action="TruncateTable", unfaithful="") for each in statement.effects}
+    name = ".".join(f"`{part.replace('`', '``')}`" for part in (effect.database, effect.name or ""))
+    context = statement.context | {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}
+    return replace(statement, text=f"TRUNCATE TABLE {name}", effects=(effect,), context=context, exact=None)

@@ -15,7 +15,7 @@ is at most twice the time of the better choice.
 The code handles the JSON text as UTF-8 bytes in a str, one character per byte, whose code is the byte's value: nearly
 all text arrives and leaves in UTF-8, and decoding and encoding it would take several times as long as all other work on
 a long text. Code that encodes such a text as latin-1 must check whether the result is UTF-8
-(``large_text.require_utf8``).
+(``large_rows.require_utf8``).
 """
 
 import itertools
@@ -27,18 +27,16 @@ from json.encoder import encode_basestring
 from struct import Struct
 from typing import Any, TypeVar, cast
 
+from cdc.config.filters import NULL, Mask
 from cdc.errors import PromiseError
 from cdc.model.charset import member_texts, text_decoder
-from cdc.model.masking import NULL, Mask
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
-from cdc.producer.decode.decimals import decimal_reader
-from cdc.producer.decode.json_binary import json_value
+from cdc.producer.decode.json_binary import decimal_reader, json_value
 from cdc.producer.decode.json_differences import json_after
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table, column_type
-from cdc.producer.large_rows.large_text import quote_long, require_utf8
-from cdc.producer.large_rows.row_images import BLOB, TEXT, LargeColumn
+from cdc.producer.large_rows import BLOB, TEXT, LargeColumn, quote_long, require_utf8
 from cdc.sql.column_types import read_type
 
 __all__ = [

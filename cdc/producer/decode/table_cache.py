@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from struct import error as StructError
 
+from cdc.config.filters import Mask
 from cdc.errors import PromiseError
-from cdc.model.masking import Mask
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import (
@@ -29,7 +29,7 @@ from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
 from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, past, table_map, table_name
-from cdc.producer.large_rows.row_images import LargeColumn, large_rows
+from cdc.producer.large_rows import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from glob import escape
 from typing import NamedTuple
 
+from cdc.config.filters import Mask
 from cdc.config.table_globs import named
 from cdc.errors import PromiseError
 from cdc.model.charset import bytes_of_character, member_texts
-from cdc.model.masking import Mask
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 

@@ -1,20 +1,26 @@
-"""Queries a MariaDB leader's settings, GTIDs and binlog files; refuses a leader that can't be followed faithfully.
+"""Queries a MariaDB leader's settings, GTIDs, binlog files, visible transactions and types; refuses a leader that can't
+be followed faithfully.
 
 A MariaDB server has no UUID: its identity is its ``server_id``. With ``gtid_strict_mode`` the sequence numbers of a
 domain grow, so that the last GTID of a domain stands for all its earlier GTIDs.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import pymysql
 
-from cdc.errors import UserError
+from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.gtid import executed_before
 from cdc.model.position import Position
+from cdc.producer.binlog import leader as mysql
 from cdc.producer.binlog.leader import (
     Leader,
+    connected_cursor,
+    end_of_binlog,
     first_known,
     inspected,
     missing_grant,
@@ -23,9 +29,24 @@ from cdc.producer.binlog.leader import (
     settings_problems,
     unlogged_replica,
 )
+from cdc.producer.decode.table_cache import RequireColumns
+from cdc.producer.decode.table_map import CHARACTERS, STRING, Table
 from cdc.producer.flavor.mariadb_events import Session, mode_bits, sql_mode
 
-__all__ = ["gtids_at", "inspect", "is_mariadb"]
+__all__ = [
+    "MARIADB_CHARACTERS",
+    "CopySettings",
+    "Visibility",
+    "begin_snapshot",
+    "column_check",
+    "copy_settings",
+    "gtids_at",
+    "inspect",
+    "inspect_leader",
+    "is_mariadb",
+    "present_types",
+    "speaks_mariadb",
+]
 
 _TESTED = ((10, 11), (11, 8))
 _DENIED = frozenset({1142, 1227})
@@ -47,7 +68,7 @@ _SETTINGS = {
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
     # If this is OFF, the transactions of a commit group become visible one after the other, and
     # Binlog_snapshot_position is already the end of the group when the first of them is visible
-    # (``flavor.mariadb_visibility``).
+    # (``flavor.mariadb_leader``).
     "binlog_optimize_thread_scheduling": ("ON", "start the server with its default"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
     # From version 11 on; by default a text without a collation has one that MySQL does not have.
@@ -168,3 +189,229 @@ def _binlog_state(cursor: Any) -> str:
     """Returns the last GTID of each domain and server in the leader's binlog."""
     cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")
     return str(cursor.fetchone()[0])
+
+
+# Inspects a leader of either kind, MySQL or MariaDB.
+
+
+def inspect_leader(
+    settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
+) -> Leader:
+    """Queries the state of a leader of either kind; for arguments and errors see ``producer.binlog.leader.inspect``."""
+    with mysql.connected_cursor(settings, name) as cursor:
+        cursor.execute("SELECT VERSION()")
+        if is_mariadb(cursor.fetchone()[0]):
+            return inspect(cursor, name=name, problems=problems)
+        return mysql.inspect_with(cursor, name=name, partial_json=partial_json, problems=problems)
+
+
+# Names the session variables that a copy sets, as MySQL and MariaDB call them.
+
+
+class CopySettings(NamedTuple):
+    """Assignments for SET SESSION: no limit on a statement's time, no limit on the memory for ranges of a key, and
+    transactions that read from one snapshot.
+
+    ``recursion`` is the name of the variable that limits the steps of a recursive query. ``fresh_estimates`` is an
+    assignment as well, empty if the server always returns present estimates of a table's size.
+    """
+
+    unlimited_time: str
+    unlimited_ranges: str
+    reading: str
+    recursion: str
+    fresh_estimates: str
+
+
+_MYSQL = CopySettings(
+    unlimited_time="max_execution_time = 0",
+    unlimited_ranges="range_optimizer_max_mem_size = 0",
+    reading="transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1",
+    recursion="cte_max_recursion_depth",
+    fresh_estimates="information_schema_stats_expiry = 0",
+)
+_MARIADB = CopySettings(
+    unlimited_time="max_statement_time = 0",
+    unlimited_ranges="optimizer_max_sel_arg_weight = 0",
+    reading="tx_isolation = 'REPEATABLE-READ', tx_read_only = 1",
+    recursion="max_recursive_iterations",
+    fresh_estimates="",
+)
+
+
+def speaks_mariadb(connection: Any) -> bool:
+    """Whether the server of pymysql's ``connection`` is a MariaDB."""
+    return is_mariadb(connection.get_server_info())
+
+
+def copy_settings(connection: Any) -> CopySettings:
+    """Returns the settings for the server of pymysql's ``connection``."""
+    return _MARIADB if speaks_mariadb(connection) else _MYSQL
+
+
+# Finds out which transactions a SELECT on a MariaDB leader sees: MariaDB has no set of executed GTIDs.
+#
+# MariaDB writes a group of transactions into its binlog, and then makes the group visible, in one step unless
+# ``binlog_optimize_thread_scheduling`` is OFF, which ``mariadb_leader`` refuses. Outside of a snapshot the status
+# variables ``Binlog_snapshot_file`` and ``Binlog_snapshot_position`` are the end of the newest group that is visible.
+# Only an XA transaction becomes visible in a step of its own, after its XA COMMIT is in the binlog; until then XA
+# RECOVER lists it.
+
+_TRIES, _WAIT_SECONDS = 100, 0.01
+_XA_SECONDS = 1.0
+_PATIENCE_SECONDS = 30.0
+
+
+class Visibility:
+    """Waits until a SELECT sees all transactions that the stream has read; ``stopped`` ends all waits. ``name`` is the
+    leader's name in errors."""
+
+    def __init__(self, name: str, stopped: threading.Event) -> None:
+        self._name = name
+        self._stopped = stopped
+        self._doubtful: dict[str, tuple[float, Position]] = {}
+
+    def await_all(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
+        """Waits until a SELECT sees all transactions before ``position``, up to which the stream has read; ``prepared``
+        are the XA transactions that are prepared, but not ended, at this position.
+
+        Returns False if an XA transaction may have ended before ``position`` and stays invisible for longer. Raises
+        UserError if the stream has since passed the end that the binlog had at the first such wait, and does not
+        contain that transaction. Raises Disconnected once ``stopped`` is set.
+        """
+        # The wait is for the end of the binlog, not for ``position``: after a failover, this server may have logged
+        # transactions after the position up to which the stream has read on the other server.
+        end = _logged_end(cursor)
+        while not self._stopped.is_set():
+            if _shows(cursor, end):
+                return self._await_xa(cursor, position, prepared)
+            self._stopped.wait(_WAIT_SECONDS)
+        raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
+
+    def _await_xa(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
+        # An XA transaction that ended before ``position`` and is not visible yet is in the first list of XA RECOVER.
+        doubtful, give_up = _prepared_xids(cursor) - prepared, time.monotonic() + _XA_SECONDS
+        while doubtful and time.monotonic() < give_up and not self._stopped.is_set():
+            self._stopped.wait(_WAIT_SECONDS)
+            doubtful &= _prepared_xids(cursor)
+        now, end = time.monotonic(), _logged_end(cursor)
+        self._doubtful = {xid: self._doubtful.get(xid, (now, end)) for xid in doubtful}
+        for xid, (since, logged) in self._doubtful.items():
+            if now > since + _PATIENCE_SECONDS and position.place >= logged.place:
+                raise UserError(
+                    f"nothing can be copied while the XA transaction {xid} is prepared, which the stream does not know",
+                    code="CDC-COPY-XA",
+                    where=self._name,
+                    hint=f"XA ROLLBACK {xid} on the leader, and do its work in another transaction: it was prepared "
+                    "before the stream began, and XA COMMIT would stop the stream, but for the first copy of a leader; "
+                    "or go on without the copies, cdc-producer PROFILE --copy-stop '*.*', and copy when it has ended",
+                )
+        return not doubtful
+
+
+def _shows(cursor: Any, position: Position) -> bool:
+    """Whether a SELECT sees all transactions before ``position``, except XA transactions in ``_prepared_xids``."""
+    return _visible_end(cursor).place >= position.place
+
+
+def _prepared_xids(cursor: Any) -> frozenset[str]:
+    """Returns the XA transactions that are prepared and not visible yet, in the form of ``decode.decoder``."""
+    cursor.execute("XA RECOVER")
+    return frozenset(_xid(int(form), int(gtrid), data) for form, gtrid, _, data in cursor.fetchall())
+
+
+def begin_snapshot(cursor: Any, executed: str) -> str:
+    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees; the
+    snapshot always sees the transactions ``executed``."""
+    seen = _certainly_visible(cursor)
+    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    return executed if seen is None else seen
+
+
+def _certainly_visible(cursor: Any) -> str | None:
+    """Waits until all transactions in the binlog are visible, and returns their set; None if some may stay invisible
+    for longer.
+    """
+    # The order is essential. All transactions in ``gtid_binlog_state`` are in the binlog before the end that is queried
+    # after it. An XA transaction among them that is not visible yet is then listed by XA RECOVER.
+    cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")
+    logged = executed_before(_text(cursor.fetchone()[0]))
+    end = _logged_end(cursor)
+    for _ in range(_TRIES):
+        if _shows(cursor, end):
+            return None if _prepared_xids(cursor) else str(logged)
+        time.sleep(_WAIT_SECONDS)
+    return None
+
+
+def _logged_end(cursor: Any) -> Position:
+    file, offset = end_of_binlog(cursor)
+    return Position(_text(file), int(offset))
+
+
+def _visible_end(cursor: Any) -> Position:
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    found = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
+    return Position(found["binlog_snapshot_file"], int(found["binlog_snapshot_position"]))
+
+
+def _xid(form: int, gtrid: int, data: bytes | str) -> str:
+    content = data.encode() if isinstance(data, str) else data
+    return f"X'{content[:gtrid].hex()}',X'{content[gtrid:].hex()}',{form}"
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+# Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
+#
+# The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It returns the present types
+# of the columns. A column passes only if it still is a BINARY column of this length: if it was altered or dropped, its
+# type at the time of the rows is unknown, and a follower must not get MariaDB's internal form of a value.
+
+# MariaDB counts a GEOMETRY (255) among the columns with a collation.
+MARIADB_CHARACTERS = CHARACTERS | {255}
+_OWN = ("uuid", "inet4", "inet6")
+_SIZES = frozenset({4, 16})  # number of bytes of an INET4, or of an INET6 or UUID
+
+PresentTypes = Callable[[str, str], dict[str, tuple[str, int | None]]]
+
+
+def column_check(present: PresentTypes) -> RequireColumns:
+    """Returns a function that raises PromiseError for a table with columns that are, or may have been, of MariaDB's own
+    types; ``present`` queries the leader for the types of a table's columns."""
+
+    def require_columns(table: Table) -> None:
+        doubtful = [each for each in table.columns if each.type == STRING and each.charset == "binary"]
+        doubtful = [each for each in doubtful if each.meta in _SIZES]
+        if not doubtful:
+            return
+        types = present(table.database, table.name)
+        for column in doubtful:
+            kind, size = types.get(column.name, ("", None))
+            if (kind, size) == ("binary", column.meta):
+                continue
+            was = f"{kind.upper()} of MariaDB" if kind in _OWN else "BINARY, or UUID or INET of MariaDB before an ALTER"
+            raise PromiseError(
+                f"column {column.name} has a type that is not replicated yet: {was}",
+                code="CDC-EVENT-TYPE",
+                where=f"table {table.database}.{table.name}",
+                hint="leave the table out with filters.exclude_tables, and copy it by hand once the stream is past "
+                "the rows that were logged with that type",
+            )
+
+    return require_columns
+
+
+def present_types(
+    settings: dict[str, Any], database: str, table: str, *, name: str
+) -> dict[str, tuple[str, int | None]]:
+    """Queries the leader ``name`` for the types and the lengths in bytes of the table's columns."""
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(
+            "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (database, table),
+        )
+        return {row[0]: (row[1], row[2]) for row in cursor.fetchall()}

@@ -6,9 +6,7 @@ from dataclasses import replace
 from cdc.config.filters import Filters, filtered_name, swap
 from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
-from cdc.sql.effects import ANY_DATABASE, Effect, way_out
-from cdc.sql.maintenance import MAINTAIN, of_these_tables
-from cdc.sql.renamed_columns import renamed_columns
+from cdc.sql.effects import ANY_DATABASE, MAINTAIN, Effect, of_these_tables, renamed_columns, way_out
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt
 

@@ -12,17 +12,16 @@ from confluent_kafka import KafkaException
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
-from cdc.kafka.fragments import HEADER, Begun, cut, cut_blocks, rest
+from cdc.kafka.fragments import FRAGMENT_HEADER, Begun, cut, cut_blocks, rest
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
-from cdc.producer.large_rows.large_text import LargeText
-from cdc.producer.large_rows.large_text import checksum as checksum_of
-from cdc.producer.sink.epoch_marks import recovered, stamp, write_mark
+from cdc.producer.large_rows import LargeText
+from cdc.producer.large_rows import checksum as checksum_of
 from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
-from cdc.producer.sink.partitioner import Partitioner
-from cdc.producer.sink.plain_writes import PlainWrites
+from cdc.producer.sink.plain_writes import PlainWrites, recovered, stamp, write_mark
 from cdc.producer.sink.record_parts import Headers, Message
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require_ended, without_types
+from cdc.producer.sink.router import Partitioner
 from cdc.producer.sink.topic_admin import TopicAdmin, require_counted
 from cdc.service.process import described
 
@@ -87,15 +86,9 @@ class KafkaSink:
         self._fragmented = bool(
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
-        known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
-        # A topic without an entry in the commit log may also be ours: readers may see records in it although the entry
-        # of their Kafka transaction was lost.
         self._ahead = recovered.ahead
         self._begun = recovered.begun
-        ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
-        self._partitioner = Partitioner(recovered.entry, open_topics=lambda names: topics.claim(names, ours=ours))
-        # Opens all topics in one call: one call for each of thousands of tables would delay each new connection.
-        self._partitioner.open(known)
+        self._partitioner = _partitioner(topics, recovered)
         self.records = 0
         self.bytes = 0
         self._committed_at = -NEVER
@@ -201,7 +194,7 @@ class KafkaSink:
             fragments = rest(fragments, after, where=f"topic {topic}, partition {partition}")
         for mark, fragment in fragments:
             try:
-                marked: Headers = [*headers, *self._stamp, (HEADER, mark)]
+                marked: Headers = [*headers, *self._stamp, (FRAGMENT_HEADER, mark)]
                 self._open.produce(topic, key, fragment, time_ms, marked, partition)
             except PromiseError as error:
                 # Complete transactions are committed before an error ends the stream; the first fragments of this
@@ -425,6 +418,18 @@ def _require_own(entry: Entry | None, instance: str) -> None:
             code="CDC-PRODUCER-REPLACED",
             hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
         )
+
+
+def _partitioner(topics: TopicAdmin, recovered: Recovered) -> Partitioner:
+    """Returns the partitioner that continues after ``recovered``, with all topics of the commit log open."""
+    known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
+    # A topic without an entry in the commit log may also be ours: readers may see records in it although the entry of
+    # their Kafka transaction was lost.
+    ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
+    partitioner = Partitioner(recovered.entry, open_topics=lambda names: topics.claim(names, ours=ours))
+    # Opens all topics in one call: one call for each of thousands of tables would delay each new connection.
+    partitioner.open(known)
+    return partitioner
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cdc.config.profile import MESSAGE_BYTES
 from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, client_error, write_error
-from cdc.kafka.topic_times import TopicTimes, any_time_hint
+from cdc.kafka.topics import TopicTimes, any_time_hint
 from cdc.producer.sink.record_parts import Headers
 from cdc.service.logs import LIBRDKAFKA
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from cdc.model.position import Position
 from cdc.model.record import Uri
 from cdc.producer.decode.changes import Chunk, Creation, Rows, TableShape
-from cdc.producer.large_rows.large_text import LargeText
+from cdc.producer.large_rows import LargeText
 from cdc.sql.effects import Effect
 
 __all__ = [

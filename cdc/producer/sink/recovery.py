@@ -32,14 +32,12 @@ from confluent_kafka import Message, Producer
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
-from cdc.kafka.epochs import Stamp, stamp_of
-from cdc.kafka.fragments import Begun, Fragment
+from cdc.kafka.fragments import Begun, Fragment, Stamp, stamp_of
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
-from cdc.model.partition import Partition, partition_name
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position, partition_name
 from cdc.model.record import Record, Uri
-from cdc.producer.large_rows.large_text import LargeText
+from cdc.producer.large_rows import LargeText
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
@@ -228,7 +226,7 @@ def _unannounced(
 
 
 class _Counting:
-    """Reads the messages of partitions, except marks and void messages (module kafka.epochs).
+    """Reads the messages of partitions, except marks and void messages (module kafka.fragments).
 
     ``marks`` are the marks of the only partition, if records are or were written there without Kafka transactions.
     """

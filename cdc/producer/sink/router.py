@@ -1,15 +1,18 @@
-"""Turns changes into messages for Kafka: applies the filters, assigns each record its sequence and topic, and builds
-its JSON text.
+"""Turns changes into messages for Kafka: applies the filters, assigns each record its sequence, topic and partition,
+and builds its JSON text.
 """
 
 import logging
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from zlib import crc32
 
 from cdc.config.filters import Filters
 from cdc.config.topic_names import Topics
 from cdc.errors import PromiseError
-from cdc.model.commit_entry import Partial
+from cdc.model.commit_entry import Entry, Partial
+from cdc.model.position import Partition, partition_name
 from cdc.model.record import Uri
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
@@ -29,8 +32,8 @@ from cdc.producer.decode.changes import (
     TableShape,
     passed_over,
 )
+from cdc.producer.large_rows import LargeText
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
-from cdc.producer.sink.partial_transaction import SUMS, CommittedPart, content_sum, row_sum, unordered_sum
 from cdc.producer.sink.record_parts import (
     COPYING,
     RECORD,
@@ -54,7 +57,119 @@ from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect, adds_foreign_keys
 from cdc.sql.tokens import excerpt
 
-__all__ = ["Router"]
+__all__ = ["SUMS", "CommittedPart", "Partitioner", "Router", "content_sum", "row_sum", "unordered_sum"]
+
+# Continues a leader transaction that is larger than one Kafka transaction, after the part of it that is committed.
+#
+# The committed part is counted in rows; a statement counts as one row. Each server returns the rows in the same order,
+# but may divide them into other events. Another version or other settings of ``cdc`` may divide them into other
+# records.
+#
+# A replica changes and deletes the rows of a table without a key in the order in which it finds them in its table, and
+# logs them in that order. So after a failover other rows of such a table may be the first ones: the sum of all their
+# checksums shows whether the committed rows are the same.
+
+SUMS = 1 << 64  # sums of checksums are below this number
+
+_SUMMED = 1000  # number of characters at each end of a text that its checksum covers
+_LONGEST = 4  # maximum number of bytes of a character in UTF-8
+_INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
+_SLICE = 1 << 20
+_WAY_OUT = (
+    "continue with the server and the version that wrote them until that transaction is complete; where these are "
+    "gone, give the producer a new topic and the follower a fresh copy"
+)
+
+
+def content_sum(uri: str, text: str) -> int:
+    """Computes a checksum that distinguishes a statement, or a row's JSON text, from others; does not read all of a
+    long text.
+    """
+    part = text if len(text) <= 2 * _SUMMED else f"{len(text)} {text[:_SUMMED]}{text[-_SUMMED:]}"
+    return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
+
+
+def row_sum(uri: str, row: bytes | LargeText) -> int:
+    """Computes the ``content_sum`` of a row's JSON text, which is in UTF-8; decodes only the two ends of a
+    long text.
+    """
+    enough = _LONGEST * _SUMMED
+    if len(row) <= 2 * enough:
+        return content_sum(uri, bytes(row).decode())
+    if isinstance(row, LargeText):
+        length, ends = row.characters, (row.head(enough)[:enough], row.tail(enough)[-enough:])
+    else:
+        slices = (row[begin : begin + _SLICE] for begin in range(0, len(row), _SLICE))
+        length = sum(len(part.translate(None, _INSIDE_A_CHARACTER)) for part in slices)
+        ends = row[:enough], row[-enough:]
+    # A cut may split a character, but only outside of the characters that the checksum covers.
+    head, tail = (part.decode(errors="ignore") for part in ends)
+    return crc32(f"{uri} {length} {head[:_SUMMED]}{tail[-_SUMMED:]}".encode())
+
+
+def unordered_sum(change: Rows, uri: str, rows: Iterable[bytes | LargeText]) -> int:
+    """Returns the sum of the checksums of ``rows``, which are rows of ``change``; 0 if each server logs them in the
+    same order.
+    """
+    if change.operation == "Add" or change.table.keyed:
+        return 0
+    return sum(row_sum(uri, row) for row in rows) % SUMS
+
+
+class CommittedPart:
+    """Leaves out the committed rows of ``partial`` while its transaction is read again; ``left`` is the number of these
+    rows that are still to be read."""
+
+    def __init__(self, partial: Partial) -> None:
+        self.partial = partial
+        self.left = partial.rows or 0
+        self._unordered = 0
+
+    def rows(self, change: Rows, uri: str) -> Rows:
+        """Returns ``change`` without its committed rows. Raises PromiseError if the last committed row differs from the
+        row read now.
+        """
+        committed = change.rows[: self.left]
+        if committed:
+            unordered = unordered_sum(change, uri, committed) if self.partial.unordered else 0
+            self._unordered = (self._unordered + unordered) % SUMS
+            # The sum contains the last row, whichever row that is.
+            self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]) if not unordered else None, uri)
+        return change._replace(rows=change.rows[len(committed) :])
+
+    def statement(self, uri: str, text: str) -> bool:
+        """Whether the statement is committed. Raises PromiseError if the last committed statement differs from this
+        statement."""
+        if not self.left:
+            return False
+        self._leave_out(1, lambda: content_sum(uri, text), uri)
+        return True
+
+    def _leave_out(self, number: int, newest: Callable[[], int | None], uri: str) -> None:
+        self.left -= number
+        if self.left:
+            return
+        if newest() not in (self.partial.newest, None) or self._unordered != self.partial.unordered:
+            raise PromiseError(
+                f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and not all of "
+                f"them are those that the leader has there now; the last one was a row of {uri}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
+                hint=f"a server or version that logs or reads other rows: {_WAY_OUT}",
+            )
+
+    def require_more(self, records: int) -> None:
+        """Raises PromiseError unless the complete transaction has more records than its committed part; ``records`` is
+        their number.
+        """
+        if self.left or records <= self.partial.records:
+            have = (self.partial.rows or 0) - self.left
+            raise PromiseError(
+                f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, but it now has "
+                f"{have}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
+                hint=f"the leader logged it again in another way: {_WAY_OUT}",
+            )
+
 
 _MAX_HEADS = 10_000
 _SKIPPED = "skipped"  # stands for a skipped event in checksums: its position differs between servers
@@ -371,3 +486,82 @@ class Router:
             case _:
                 return set()
         return {(self._heads.get(each) or self._head_of(each))[0] for each in names}
+
+
+# Assigns each record its partition, and counts the records and the newest sequence of each partition.
+
+
+@dataclass(slots=True)
+class _Topic:
+    """The counts of a topic: ``total`` is the number of its records; ``counts`` and ``last`` contain the number of
+    records and the newest sequence (-1 if there is none) of each partition.
+    """
+
+    partitions: int
+    total: int
+    counts: list[int]
+    last: list[int]
+
+
+class Partitioner:
+    """Assigns partitions, continuing from the counts of ``entry``; ``open_topics`` returns the number of partitions of
+    each topic.
+
+    A topic's records go to its partitions in turn, so the same records always go to the same partitions.
+    ``next_sequence`` is the sequence of the next record.
+    """
+
+    def __init__(self, entry: Entry | None, *, open_topics: Callable[[set[str]], Mapping[str, int]]) -> None:
+        self._open_topics = open_topics
+        self._topics: dict[str, _Topic] = {}
+        self._counts = dict(entry.counts) if entry else {}
+        self._last = dict(entry.last) if entry else {}
+        self.next_sequence = entry.next_sequence if entry else 0
+
+    def next_partition(self, name: str) -> int:
+        """Returns the partition for the next record, if this record is written to the topic ``name``."""
+        topic = self._topics.get(name) or self.opened(name)
+        return topic.total % topic.partitions
+
+    def count(self, name: str, partition: int) -> None:
+        """Counts the next record, which was written to this ``partition`` of the topic ``name``. The caller must not
+        count a record that Kafka refused.
+        """
+        topic = self._topics[name]
+        topic.total += 1
+        topic.counts[partition] += 1
+        topic.last[partition] = self.next_sequence
+        self.next_sequence += 1
+
+    def opened(self, name: str) -> _Topic:
+        """Returns the counts of the topic. Opens the topic first if it is not open yet."""
+        if name not in self._topics:
+            self.open([name])
+        return self._topics[name]
+
+    def knows(self, names: set[str]) -> bool:
+        """Whether all of these topics are open."""
+        return names <= self._topics.keys()
+
+    def open(self, names: Collection[str]) -> None:
+        """Opens the topics, all in one call."""
+        new = set(names) - self._topics.keys()
+        for name, partitions in self._open_topics(new).items() if new else ():
+            names_of_partitions = [partition_name((name, number)) for number in range(partitions)]
+            counts = [self._counts.get(each, 0) for each in names_of_partitions]
+            last = [self._last.get(each, -1) for each in names_of_partitions]
+            self._topics[name] = _Topic(partitions, sum(counts), counts, last)
+
+    def counts(self) -> dict[str, int]:
+        """Returns the number of records of each ``topic/partition``, also for topics that are not open."""
+        return self._counts | {
+            partition_name(partition): topic.counts[partition[1]] for partition, topic in self._each()
+        }
+
+    def last(self) -> dict[str, int]:
+        """Returns the newest sequence of each ``topic/partition`` that contains records."""
+        mine = {partition_name(partition): topic.last[partition[1]] for partition, topic in self._each()}
+        return self._last | {name: sequence for name, sequence in mine.items() if sequence >= 0}
+
+    def _each(self) -> list[tuple[Partition, _Topic]]:
+        return [((name, number), topic) for name, topic in self._topics.items() for number in range(topic.partitions)]

@@ -20,14 +20,11 @@ from cdc.config.profile import MESSAGE_BYTES
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka import commit_log
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
-from cdc.kafka.first_partition import require_first_only
-from cdc.kafka.known_topics import KnownTopic, known_topics
-from cdc.kafka.partitions import end_offsets, led, newest, unended
-from cdc.kafka.topic_times import ANY_TIME, TopicTimes
+from cdc.kafka.partitions import end_offsets, led, newest, require_first_only, unended
+from cdc.kafka.topics import ANY_TIME, KnownTopic, TopicTimes, admin_client, known_topics
 from cdc.model.commit_entry import Entry
-from cdc.model.partition import Partition
+from cdc.model.position import Partition
 from cdc.service.logs import event
 
 __all__ = [

@@ -13,8 +13,7 @@ from confluent_kafka.admin import AdminClient
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached
 from cdc.sandbox.fetch.jars import fetched_jars, java
-from cdc.sandbox.server.ports import free_port, is_free
-from cdc.sandbox.server.process import Process
+from cdc.sandbox.server.process import Process, free_port, is_free
 from cdc.service.private_files import write_text
 
 __all__ = ["VERSION", "Kafka"]

@@ -23,8 +23,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.ddl.table_copies import TableCopy
-from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.small_data import beside, in_one_part
+from cdc.spark.input.small_data import beside, in_one_part, local_frame
 
 __all__ = ["KIND_OF_COPIED", "NO_COPIES", "Copied", "with_copies"]
 

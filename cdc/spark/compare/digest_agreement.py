@@ -28,8 +28,7 @@ from cdc.spark.compare.copied_tables import NO_COPIES
 from cdc.spark.compare.tally import Table, Tally, checksum
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.ddl.table_copies import TableCopy
-from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.small_data import beside, cached, in_one_part
+from cdc.spark.input.small_data import beside, cached, in_one_part, local_frame
 from cdc.spark.streams.contents import Contents, Shape
 from cdc.spark.streams.row_digests import digests, numbered
 from cdc.spark.streams.row_places import HIGHEST_SEQUENCE

@@ -1,4 +1,5 @@
-"""Folds all changes of one server, from its first record on, to the rows that its tables contain now.
+"""Folds all changes of one server, from its first record on, to the rows that its tables contain now, without the
+changes that only the follower's foreign keys made.
 
 A row is identified by its **identity**: in a keyed table the key's columns and values, in a keyless table the whole
 image. An **image** is the row's columns by name, with their values as JSON text, sorted, without NULLs: so a column
@@ -31,7 +32,7 @@ The other folds use only the last change of each row (``streams.row_places``). T
 since it compares each change with the previous change.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -39,13 +40,15 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import Beginning, Segment, with_eras
-from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.small_data import beside
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import beside, in_one_part, local_frame
+from cdc.spark.lag import matched
 from cdc.spark.streams.consumer_notes import marked
+from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
 from cdc.spark.streams.row_places import steps
 
-__all__ = ["IDENTITY", "carried", "changes", "fold", "segments"]
+__all__ = ["IDENTITY", "carried", "changes", "fold", "segments", "without_cascades"]
 
 # Rows are sorted by the hash first: comparing images costs most, and nearly all comparisons are decided by the hash.
 IDENTITY = ["hash", "database", "table", "keyed", "identity"]
@@ -228,3 +231,54 @@ def fold(changes: DataFrame) -> DataFrame:
     last = F.expr(position).alias("last")
     since = [F.expr(f"IF(since.era = era, since.{name}, NULL)").alias(name) for name in ("found", "stood")]
     return counted.select(*IDENTITY, "net", image, last, "era", "marked", "breaks", "broken", *since)
+
+
+# Removes the records of changes that only the follower's foreign keys made (cascades).
+#
+# Since MySQL 9.6 a server logs the changes made by its foreign keys, and sets a flag in each rows event to show that it
+# does. With an older leader the consumer leaves cascades to the follower; if the follower is newer, its log has changes
+# that the leader's log lacks. The fold leaves these changes out, so that neither side has them.
+#
+# In the follower's log, the rows of a cascade are logged with foreign key checks off. The consumer also turns the
+# checks off, for three kinds of records: records that had the checks off on the leader, records of a leader that logs
+# cascades, and records of a table that is being copied, since its rows may refer to rows that are copied later. Rows
+# with the checks off are a cascade if no record of these kinds explains them: their transaction applied no such record
+# of the same table. A record explains only changes that the consumer can make from it: a record that adds rows explains
+# no change that deletes or updates rows. So a cascade is recognized even if it deletes a row that the leader added with
+# the checks off in the same transaction. Each transaction is compared with the records that it applied, so a later
+# upgrade of the leader changes nothing for earlier transactions.
+
+_UNCHECKED = "coalesce(flags & 2, 0) != 0"
+_UNCHECKED_OR_LOGS_ALL = "coalesce(flags & 18, 0) != 0"
+_CHANGE = "CASE WHEN rows[0].before IS NULL THEN 'add' WHEN rows[0].after IS NULL THEN 'delete' ELSE 'update' END"
+# The kinds of changes that the consumer may make from a record: it may combine a deleted and an added row to an update.
+_MAY_BECOME = f"IF({_CHANGE} = 'add' AND NOT copying, array('add'), array('add', 'update', 'delete'))"
+
+
+def without_cascades(
+    records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
+) -> DataFrame:
+    """Removes from both sides' ``records`` the records of changes that only the follower's foreign keys made.
+
+    Transactions in which the consumer resolved conflicts stay complete, since the consumer turns the checks off to
+    resolve conflicts.
+    """
+    leader = contents.get(LEADER)
+    if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:
+        return records
+    on_follower, on_leader = (records.where(F.col("side") == side) for side in (FOLLOWER, LEADER))
+    applied = transactions.where("kind = 'applied'").select("transaction", "since", "upto", "ts_us")
+    named = ("transaction", "database", "table", "change")
+    unchecked = on_follower.where(_UNCHECKED).withColumn("change", F.expr(_CHANGE)).select("sequence", *named)
+    rows = unchecked.join(applied.select("transaction"), "transaction")
+    if marks is not None:
+        rows = rows.join(marks.where("known.kind = 'conflict'"), "transaction", "left_anti")
+    mark = F.struct("since", F.col("ts_us").alias("at_us"), "transaction").alias("mark")
+    items = on_leader.where(f"{_UNCHECKED_OR_LOGS_ALL} OR copying").select(
+        "sequence", F.expr(f"explode({_MAY_BECOME})").alias("change"), "database", "table"
+    )
+    items = items.select("sequence", F.struct("database", "table", "change").alias("item"))
+    found = matched(items, {"by": applied.select("since", "upto", mark)})
+    explained = found.select(F.col("by.transaction").alias("transaction"), "item.*").distinct()
+    cascades = rows.join(explained, list(named), "left_anti").select("sequence")
+    return in_one_part(on_leader.unionByName(on_follower.join(cascades, "sequence", "left_anti")))

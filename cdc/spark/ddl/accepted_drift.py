@@ -2,7 +2,7 @@
 a table. Pure.
 
 An entry removes drift from the verdict only if all its conditions hold. Drift that several entries accept is counted
-for the first of them. ``compare.accepted_rows`` finds the accepted rows.
+for the first of them. ``spark.findings`` finds the accepted rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from cdc.config.table_globs import TableGlobs
-from cdc.spark.ddl.definitions import SchemaDrift
-from cdc.spark.ddl.emptied_tables import EMPTIED
+from cdc.spark.ddl.definitions import EMPTIED, SchemaDrift, words
 from cdc.spark.ddl.lineage import TEXT
-from cdc.spark.ddl.object_history import words
 
 __all__ = ["DEFINITION", "ROWS", "SKIPPED_EVENT", "Entry", "first_entry"]
 

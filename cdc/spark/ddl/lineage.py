@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 
 __all__ = [
     "ALTERS", "BEGINS_COPY", "CASCADES", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment",

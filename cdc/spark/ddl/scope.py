@@ -10,10 +10,9 @@ from glob import escape
 from typing import Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters, filtered_name
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.accepted_drift import DEFINITION, ROWS, Entry
-from cdc.spark.ddl.definitions import SchemaDrift
-from cdc.spark.ddl.emptied_tables import EMPTIED
+from cdc.spark.ddl.definitions import EMPTIED, SchemaDrift
 from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.input.renaming import name_on_leader
 from cdc.sql.effects import LEADER_ONLY

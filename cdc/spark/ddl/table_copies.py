@@ -8,7 +8,7 @@ complete, the stream does not contain all of the table's rows.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 
 __all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]

@@ -13,8 +13,7 @@ from cdc.model.charset import text_decoder
 from cdc.spark.frames.column_sql import UNKNOWN_CHARSET, ColumnSql, added_value, read_column
 from cdc.spark.frames.schema_history import Columns, Statement
 from cdc.sql.column_types import ColumnType, read_type
-from cdc.sql.parser import SqlReader
-from cdc.sql.tokens import tokens
+from cdc.sql.tokens import SqlReader, tokens
 
 __all__ = ["Alteration", "Origin", "altered"]
 

@@ -14,15 +14,14 @@ from pyspark.sql import functions as F
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import END, Name, lineage
-from cdc.spark.frames.history import history_of, read_history
+from cdc.spark.frames.history import Moment, history_of, read_history, sequence_at
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.rows import changed_rows, exploded, left_rows, typed_columns, typed_rows
 from cdc.spark.frames.schema_history import History, existing
 from cdc.spark.frames.typed import Options, spark_type
 from cdc.spark.frames.versions import Plan, plan, plan_of_changes
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import parse
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.sql_meaning import of_session, own_session
 
 __all__ = ["changes", "columns_of", "of_all_tables", "of_table", "schema", "table", "tables", "tables_of"]

@@ -13,8 +13,7 @@ from decimal import Decimal
 
 from cdc.model.charset import text_decoder
 from cdc.sql.column_types import ColumnType, character_type, members_type, read_type
-from cdc.sql.parser import SqlReader
-from cdc.sql.tokens import Token
+from cdc.sql.tokens import SqlReader, Token
 
 __all__ = ["NULL", "UNKNOWN_CHARSET", "ColumnSql", "added_value", "read_column"]
 

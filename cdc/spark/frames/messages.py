@@ -17,15 +17,14 @@ from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.errors import UserError
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.first_partition import FIRST
-from cdc.kafka.fragments import HEADER
-from cdc.model.folding import folded
+from cdc.kafka.fragments import FRAGMENT_HEADER
+from cdc.kafka.partitions import FIRST
+from cdc.model.names import Uri, folded
 from cdc.model.server_version import logs_cascades
-from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, heads, messages, put_together
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span, span
 
 __all__ = ["Source", "is_told"]
@@ -115,7 +114,7 @@ class Source:
         found = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").load()
         key = F.col("key").cast("string")
         wanted = key.rlike(_OF_TABLE) if names is None else key.isin([self.uri(name) for name in sorted(names)])
-        fragment = f"exists(headers, h -> h.key = '{HEADER}')"
+        fragment = f"exists(headers, h -> h.key = '{FRAGMENT_HEADER}')"
         fails = (
             "raise_error('a record was written as several messages, which no stream reads: read changes as a batch')"
         )

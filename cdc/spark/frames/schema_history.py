@@ -1,17 +1,33 @@
-"""Represents the schema history of a leader's stream: DDL, table copies, column types. Pure."""
+"""Represents the schema history of a leader's stream (DDL, table copies, column types), also as JSON. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from cdc.errors import UserError
-from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import Act, Name, table_name
+from cdc.model.names import Uri
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 from cdc.sql.tokens import Token, tokens
 
 __all__ = [
-    "Columns", "CopyIncomplete", "Histories", "History", "NotTold", "Statement", "Told", "existing",
-    "generated_columns", "untold", "words_of",
-]  # fmt: skip
+    "NOTHING",
+    "Columns",
+    "CopyIncomplete",
+    "Histories",
+    "History",
+    "NotTold",
+    "Statement",
+    "Told",
+    "existing",
+    "from_tree",
+    "generated_columns",
+    "to_tree",
+    "untold",
+    "upto",
+    "with_more",
+    "without_copies",
+    "words_of",
+]
 
 _LIKE = 12  # number of words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
 _WORDS = 4  # the first words of a definition, which contain the column's name: CHANGE COLUMN old new
@@ -255,3 +271,68 @@ def _renamed(words: Sequence[Token]) -> Iterator[tuple[str, str]]:
     for at, token in enumerate(words[: len(words) - 4]):
         if token.word() == "RENAME" and words[at + 1].word() == "COLUMN" and words[at + 3].word() == "TO":
             yield words[at + 2].text.casefold(), words[at + 4].text.casefold()
+
+
+# Writes the schema history of a stream as JSON and reads it, so that a later run needs to read only new records.
+
+NOTHING = History((), {}, (), False)
+
+
+def to_tree(history: History) -> dict[str, Any]:
+    """Converts the history to a tree of dictionaries and lists for ``json.dumps``."""
+    return {
+        "acts": [asdict(act) for act in history.acts],
+        "statements": {
+            str(sequence): {**asdict(each), "sql_mode": sorted(each.sql_mode)}
+            for sequence, each in history.statements.items()
+        },
+        "told": [asdict(each) for each in history.told],
+        "silent": history.silent_cascades,
+    }
+
+
+def from_tree(tree: dict[str, Any]) -> History:
+    """Converts a tree from ``to_tree`` to a history. Raises KeyError, TypeError or ValueError for any other tree."""
+    statements = {
+        int(sequence): Statement(**{**each, "sql_mode": frozenset(each["sql_mode"])})
+        for sequence, each in tree["statements"].items()
+    }
+    return History(
+        tuple(Act(**each) for each in tree["acts"]),
+        statements,
+        tuple(_told(each) for each in tree["told"]),
+        # Earlier versions wrote another key, which a repair could set wrongly.
+        bool(tree.get("silent")),
+    )
+
+
+def with_more(history: History, more: History) -> History:
+    """Joins ``history`` with ``more``, the history of the records that follow."""
+    return History(
+        (*history.acts, *more.acts),
+        {**history.statements, **more.statements},
+        (*history.told, *more.told),
+        history.silent_cascades or more.silent_cascades,
+    )
+
+
+def without_copies(history: History, *, upto: int) -> History:
+    """Returns the history without copies of tables that began up to ``upto``: records of them, or of later changes, are
+    missing.
+    """
+    acts = tuple(act for act in history.acts if act.sequence > upto or act.action not in (BEGINS_COPY, ENDS_COPY))
+    return replace(history, acts=acts) if upto >= 0 else history
+
+
+def upto(history: History, sequence: int) -> History:
+    """Returns the history of the records up to and including ``sequence``."""
+    statements = {number: each for number, each in history.statements.items() if number <= sequence}
+    told = tuple(each for each in history.told if each.sequence <= sequence)
+    return History(tuple(history.upto(sequence)), statements, told, history.silent_cascades)
+
+
+def _told(tree: dict[str, Any]) -> Told:
+    database, table = tree["name"]
+    columns = tuple((name, kind) for name, kind in tree["columns"])
+    key = None if tree["key"] is None else tuple(tree["key"])
+    return Told((database, table), int(tree["sequence"]), columns, key)

@@ -7,7 +7,7 @@ from functools import partial
 
 from cdc.config.table_globs import copy_command
 from cdc.errors import UserError
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import (
     BEGINS_COPY,
     CASCADES,

@@ -36,10 +36,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from cdc.errors import UserError
-from cdc.kafka.epochs import HEADER as EPOCH
-from cdc.kafka.fragments import HEADER
-from cdc.model.partition import partition_name
-from cdc.spark.input.local_frame import local_frame
+from cdc.kafka.fragments import EPOCH_HEADER as EPOCH
+from cdc.kafka.fragments import FRAGMENT_HEADER
+from cdc.model.position import partition_name
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span
 
 __all__ = [
@@ -71,7 +71,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
     The offset of a record is the offset of its first fragment. A record whose first fragments are before the span's
     beginning is left out: retention has deleted these fragments, or an earlier audit has read the record.
     """
-    mark = F.expr(f"CAST(get(filter(headers, h -> h.key = '{HEADER}'), 0).value AS STRING)")
+    mark = F.expr(f"CAST(get(filter(headers, h -> h.key = '{FRAGMENT_HEADER}'), 0).value AS STRING)")
     marked = messages.withColumn("mark", mark)
     alone = marked.where("mark IS NULL").select("side", "partition", "offset", "value")
     numbers = F.split("mark", " ")
@@ -267,8 +267,8 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
     """Reads the committed messages between the offsets of ``span``, with Spark's columns for Kafka.
 
-    ``span`` must contain partitions. Marks and void messages (module cdc.kafka.epochs) are left out. Raises UserError
-    if Spark has no Kafka connector.
+    ``span`` must contain partitions. Marks and void messages (cdc.kafka.fragments.Epochs) are left out. Raises
+    UserError if Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
@@ -290,8 +290,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def counting(messages: DataFrame, span: Span) -> DataFrame:
-    """Removes marks and void messages (module cdc.kafka.epochs) from ``messages``, which need headers if the span has
-    marks."""
+    """Removes marks and void messages (cdc.kafka.fragments.Epochs) from ``messages``, which need headers if the span
+    has marks."""
     if not span.marks:
         return messages
     stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"

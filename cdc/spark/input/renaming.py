@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
-from cdc.model.folding import FOLDED
+from cdc.model.names import FOLDED
 from cdc.model.record import Uri
 from cdc.spark.input.records import FOLLOWER, LEADER
 

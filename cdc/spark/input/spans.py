@@ -1,5 +1,6 @@
-"""Requests from the brokers the present offsets of a server's topics, the topics' ids, and the age of the commit
-log."""
+"""Asks the brokers, before Spark starts, for the present offsets of a server's topics, and finds reasons why an audit
+could not judge.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -9,20 +10,20 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message
 
-from cdc.config.profile import Kafka
+from cdc.config.filters import Filters
+from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
-from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.fragments import Fragment
-from cdc.kafka.known_topics import known_topics, required_topics
-from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, newest_within
+from cdc.kafka.partitions import FIRST, backwards, begin_offsets, end_offsets, newest_within, require_first_only
+from cdc.kafka.topics import known_topics, required_topics
 from cdc.model.commit_entry import Commits, Mark
-from cdc.model.partition import Partition, partition_name
+from cdc.model.position import Partition, partition_name
 from cdc.model.record import Record
 
-__all__ = ["Span", "newest_entry_us", "span", "topic_ids"]
+__all__ = ["Span", "early_reasons", "left_out_notes", "newest_entry_us", "span", "too_old", "topic_ids"]
 
 _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays open for 60 s
 
@@ -34,7 +35,7 @@ class Span:
     ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
     in one topic after the other, so a reader of several topics may see a part of the newest transaction. ``fragmented``
     is true if some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
-    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs). ``folds_names`` is
+    messages count, if records were written without Kafka transactions (module cdc.kafka.fragments). ``folds_names`` is
     true if the server stores all names of databases and tables in lower case.
     """
 
@@ -229,3 +230,57 @@ def _ranges(
     """Maps each partition to its first offset, and to the offset after its last committed record."""
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
     return {each: (begins[each], ends[each]) for each in partitions}
+
+
+# Finds reasons why an audit could not judge, using only profiles and brokers: without Spark, in less than a second.
+
+
+def early_reasons(
+    profiles: Mapping[str, Profile],
+    spans: Mapping[str, Span],
+    own: str,
+    *,
+    kept: bool = False,
+    max_age: float | None = None,
+) -> Iterator[str]:
+    """Finds reasons in the producers' ``profiles`` and their topics' ``spans``, both by side.
+
+    ``own`` is the consumer's own database. ``kept`` is true if the state of an earlier audit may contain the records
+    that retention has deleted. The audit would find all these reasons itself, but only after minutes; the user can
+    correct their causes now. Raises UserError if the brokers don't answer.
+    """
+    *_, follower = profiles.values()
+    yield from left_out_notes(follower.filters, own)
+    for side, profile in profiles.items():
+        topic = profile.kafka.topic
+        if not spans[side].size:
+            yield f"topic {topic} has no records yet: is the cdc-producer of the {side} running?"
+        cut = [(each, begin) for each, (begin, _) in spans[side].partitions.items() if begin > 0]
+        for partition, begin in [] if kept else cut[:1]:
+            yield (
+                f"topic {topic} begins at offset {begin} of partition {partition_name(partition)}: retention cut what "
+                "came before; set retention.ms=-1"
+            )
+        if max_age is not None:
+            newest = newest_entry_us(profile.kafka, resource=profile.mysql_resource_name)
+            yield from too_old(side, topic, None if newest is None else time.time() - newest / 1e6, max_age)
+
+
+def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
+    """Reports tables of the consumer's ``own`` database that the audit needs, but that the filters of the follower's
+    producer leave out.
+    """
+    if not filters.wants_database(own):
+        yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
+    elif not filters.wants_table(own, "ledger"):
+        yield f"the follower profile's filters leave out {own}.ledger, which tells the statements that the consumer ran"
+
+
+def too_old(side: str, topic: str, age: float | None, max_age: float) -> Iterator[str]:
+    """Reports the newest entry of a commit log if it is too old. ``age`` is in seconds, None without an entry."""
+    if age is None or age > max_age:
+        how = "without an entry" if age is None else f"{age:.0f} s old"
+        yield (
+            f"the commit log of the {side}'s topic {topic} is {how}, and --max-age is {max_age:g}: "
+            "is its cdc-producer running?"
+        )

@@ -1,13 +1,16 @@
-"""Starts a JVM in which a program runs Spark. The jars that the program needs are on the class path, and the JVM uses a
-class archive.
+"""Starts a JVM in which a program runs Spark, with the jars that the program needs on its class path (the Kafka
+connector among them), and with an archive of its classes.
 
 The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
 only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
 does when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
+import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,17 +20,194 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 from typing import IO, Self
+from urllib.parse import unquote, urlsplit
 
 from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
-from cdc.spark.job.class_archive import archivable, archive_folder, class_archive, mapped, written
-from cdc.spark.job.connector import PACKAGES, coordinates, known_jars, remember, resolving
-from cdc.spark.job.stderr_filter import after_ivy, without_banners
+from cdc.spark.job.output import after_ivy, without_banners
 
-__all__ = ["FIRST_COMPILER", "FOR_LITTLE", "FOR_MUCH", "Runtime", "launched", "with_one_collector"]
+__all__ = [
+    "FIRST_COMPILER",
+    "FOR_LITTLE",
+    "FOR_MUCH",
+    "PACKAGES",
+    "Runtime",
+    "archivable",
+    "archive_folder",
+    "class_archive",
+    "coordinates",
+    "known_jars",
+    "launched",
+    "mapped",
+    "remember",
+    "resolving",
+    "with_one_collector",
+    "written",
+]
+
+# Keeps an archive of the classes that an audit's JVM loads: mapping the archive takes half as long as reading 250 jars.
+#
+# The JVM writes the archive when it ends (``-XX:ArchiveClassesAtExit``) and maps the archive at the next start, unless
+# the class path has changed since (JDK manual, "Class Data Sharing"). An archive belongs to one JDK and one
+# installation of PySpark.
+
+_FOLDER = "class-archives"
+_KEPT_SECONDS = 30 * 86_400
+_FREE_BYTES = 1 << 30  # a JVM that can't write its archive of 170 MB ends with an error
+# If the archive does not fit the JVM, the JVM prints warnings on standard output and runs without the archive. These
+# options turn the warnings off.
+_QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
+
+def archive_folder(environment: Mapping[str, str]) -> Path:
+    """Returns the folder that contains all archives."""
+    cache = environment.get("CDC_CACHE") or Path(environment.get("HOME") or Path.home(), ".cache", "cdc")
+    return Path(cache, _FOLDER)
+
+
+def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jars: Sequence[Path] = ()) -> Path:
+    """Returns the path of the class data archive for ``java``, ``jars`` and the Spark installation ``home``; the file
+    need not exist.
+    """
+    program = java.resolve()
+    files = [program, *jars, *sorted((home / "jars").glob("*.jar"))]
+    known = [(str(file), status.st_size, status.st_mtime_ns) for file in files if (status := file.stat())]
+    return archive_folder(environment) / (hashlib.sha256(repr(known).encode()).hexdigest()[:16] + ".jsa")
+
+
+def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
+    """Whether the class path that spark-submit builds from ``environment`` and Spark's folder contains only jars.
+
+    If the class path contains a folder with files, the JVM writes no archive, and ends with an error after the verdict.
+    """
+    folders = [environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
+    folders.append(environment.get("SPARK_CONF_DIR") or str(home / "conf"))
+    try:
+        files = any(name and Path(name).is_dir() and any(Path(name).iterdir()) for name in folders)
+    except OSError:
+        return False
+    return not files and not environment.get("SPARK_DIST_CLASSPATH")
+
+
+def mapped(archive: Path) -> list[str]:
+    """Returns the JVM options that map the archive, or no options if the archive does not exist."""
+    try:
+        os.utime(archive)  # so that the archive is not removed as unused
+    except OSError:
+        return []
+    return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+
+
+@contextmanager
+def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
+    """Yields the JVM options that write the archive when the JVM ends. Yields no options if the archive exists already,
+    does not fit into its folder, or is not ``possible`` (see ``archivable``).
+
+    The JVM must have ended before the context ends.
+    """
+    aside = archive.with_suffix(f".{os.getpid()}")
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        fits = os.access(archive.parent, os.W_OK) and shutil.disk_usage(archive.parent).free > _FREE_BYTES
+    except OSError:
+        fits = False
+    if archive.exists() or not fits or not possible:
+        yield []
+        return
+    try:
+        yield [f"-XX:ArchiveClassesAtExit={aside}", *_QUIET]
+        with suppress(OSError):  # the JVM could not write the archive, or was killed
+            aside.rename(archive)
+    finally:
+        aside.unlink(missing_ok=True)
+        _remove_unused(archive.parent)
+
+
+def _remove_unused(folder: Path) -> None:
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _KEPT_SECONDS:
+                path.unlink()
+
+
+# Finds the packages that Spark needs: as known jars, or as Maven names, which Spark resolves at each start.
+#
+# The classes of jars on the JVM's class path are archived with Spark's own classes (``job.launch``). The classes
+# of jars that ``--jars`` and ``--packages`` load are read and verified at each start.
+
+PACKAGES = "spark.jars.packages"
+
+_ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_VERSION = re.compile(r"-[0-9][^/]*\.jar$")
+
+
+def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
+    """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
+    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). If ``names`` is
+    empty, Spark needs no further packages.
+    """
+    if jars:
+        return ["--driver-class-path", os.pathsep.join(map(str, jars))]
+    given = environment.get("CDC_SPARK_JARS")
+    # ``remember`` reads the names from the session's settings, which would not contain names given with --packages.
+    if given:
+        return ["--jars", given]
+    return ["--conf", f"{PACKAGES}={names}"] if names else []
+
+
+def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[Path]:
+    """Returns the jars in CDC_SPARK_JARS (a comma-separated list) or, if this variable is not set, the jars that
+    ``remember`` wrote to ``kept`` for the Maven ``names``.
+
+    The list is empty if there are no jars, or if one of them is not a file.
+    """
+    given = environment.get("CDC_SPARK_JARS")
+    jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]
+    return jars if all(jar.is_file() for jar in jars) else []
+
+
+def remember(settings: Mapping[str, str], kept: Path, names: str, *, home: Path) -> None:
+    """Writes the paths of the jars that Spark has found for the Maven ``names`` to the file ``kept``.
+
+    ``settings`` are the settings of the Spark session; ``home`` is Spark's folder.
+    """
+    if settings.get(PACKAGES) != names:
+        return
+    jars = [unquote(urlsplit(each).path) for each in settings.get("spark.jars", "").split(",")]
+    with suppress(OSError):  # on failure the next run resolves the names again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside = kept.with_suffix(f".{os.getpid()}")
+        aside.write_text(json.dumps({**_remembered(kept), names: _that_spark_lacks(jars, home)}))
+        aside.replace(kept)
+
+
+def _remembered(kept: Path) -> dict[str, list[str]]:
+    try:
+        found = json.loads(kept.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
+    """Returns the ``jars`` that Spark itself does not contain; for the other jars Spark's own version is used, as with
+    ``--packages``."""
+    # The file names that Ivy writes begin with the group, so only their ends are compared.
+    of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
+    return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
+
+
+def coordinates(home: Path) -> list[str]:
+    """Returns the connector's Maven name, with the version of PySpark; nothing if the connector is among the jars of
+    Spark, whose folder is ``home``.
+    """
+    if any((home / "jars").glob(f"{_ARTIFACT.partition(':')[2]}-*.jar")):
+        return []
+    return [f"{_ARTIFACT}:{metadata.version('pyspark')}"]
+
 
 # The second compiler and the parallel collector save time only in longer runs. The initial metaspace is enlarged, since
 # the JVM collects the whole heap when classes have filled it (21 MB by default).

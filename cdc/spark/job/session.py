@@ -1,10 +1,19 @@
-"""Creates the Spark session, configures it for the size of an audit, and stops it.
+"""Creates the Spark session, in this process or as spark-submit prepared it, configures it for the size of an audit,
+and stops it.
 
 The module patches PySpark, so that it looks up each Java class for columns only once: every look-up searches 300 jars.
 """
 
+import atexit
 import logging
-from collections.abc import Mapping
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from py4j.java_gateway import JavaMember
@@ -12,9 +21,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
+from cdc.service.logs import event
 from cdc.service.private_files import MASK
 from cdc.spark.input.sql_meaning import MEANING, with_meaning
+from cdc.spark.job.launch import Runtime, launched
 from cdc.spark.job.options import is_small
+from cdc.spark.job.output import after_ivy, without_banners
 
 __all__ = [
     "CODE_CACHE",
@@ -22,10 +34,13 @@ __all__ = [
     "NO_TRACES",
     "SparkGone",
     "cancel_jobs",
+    "cancelling",
     "configure_for",
     "has_stopped",
+    "log_stage",
     "look_up_once",
     "session",
+    "started",
     "stop",
 ]
 
@@ -145,3 +160,99 @@ def look_up_once(spark: SparkSession) -> None:
     for name in _CLASSES:
         if not isinstance(getattr(jvm, name), _Static):
             setattr(jvm, name, _Static(getattr(jvm, name)))
+
+
+# Logs the stages of an audit that takes minutes: the audit prints nothing else before its verdict.
+
+_LOG = logging.getLogger("cdc.audit")
+
+
+def log_stage(stage: str, *, records: int, rows: int = 0) -> None:
+    """Logs that ``stage`` begins, with the size of the audit; logs nothing if the audit takes only seconds."""
+    if not is_small(records, rows):
+        event(_LOG, stage, records=records, **({"rows": rows} if rows else {}))
+
+
+# Starts Spark in this process, without its usual output; or uses the Spark session that spark-submit prepared.
+
+_AGAIN_SECONDS = 0.2  # jobs are cancelled again at this interval, since a job may begin after a cancellation
+
+
+def started(
+    environment: Mapping[str, str],
+    name: str,
+    *,
+    packages: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    java: Sequence[str] = (),
+) -> SparkSession:
+    """Starts a session called ``name`` with these ``settings``.
+
+    Spark runs on this machine, unless spark-submit runs this program or PYSPARK_SUBMIT_ARGS of the ``environment``
+    names a master. ``packages`` are the Maven names of the packages that Spark needs besides its Kafka connector;
+    CDC_SPARK_JARS (a comma-separated list of jars) replaces both. ``java`` are options for the JVM that is started here
+    if PYSPARK_SUBMIT_ARGS is not set.
+    """
+    if "PYSPARK_GATEWAY_PORT" in environment:
+        return _with_our_signals(lambda: session(name, settings))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Everything runs on this machine, so Spark need not resolve its host name.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if "PYSPARK_SUBMIT_ARGS" in environment:
+        with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):
+            return _with_our_signals(lambda: session(name, settings))
+    until_exit = ExitStack()
+    atexit.register(until_exit.close)
+    jvm, keep = until_exit.enter_context(
+        launched(Runtime.of(environment), environment, packages=packages, java=java, archived=False)
+    )
+    jvm.require_started()
+    spark = _with_our_signals(lambda: session(name, settings))
+    keep(dict(spark.sparkContext.getConf().getAll()))
+    return spark
+
+
+def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
+    """Calls ``start``, and then restores the program's handler of SIGINT: PySpark's own handler raises
+    KeyboardInterrupt.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        return start()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
+    """Cancels the jobs of ``spark`` once ``stop`` is set: otherwise the program would end only after its jobs, since it
+    waits for them.
+    """
+
+    def cancel() -> None:
+        stop.wait()
+        while not has_stopped(spark):
+            cancel_jobs(spark)
+            time.sleep(_AGAIN_SECONDS)
+
+    threading.Thread(target=cancel, name="cancelling", daemon=True).start()
+    return spark
+
+
+@contextmanager
+def _stderr_without_noise(*, ivy: bool) -> Iterator[None]:
+    """Passes on the standard error of a JVM that is started in the block, without the lines that it always writes."""
+    source, target = os.pipe()
+    kept = os.dup(2)
+    os.dup2(target, 2)
+    os.close(target)
+    threading.Thread(target=_pass_on, args=(source, kept, ivy), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+
+
+def _pass_on(source: int, kept: int, ivy: bool) -> None:
+    chunks: Iterator[bytes] = iter(partial(os.read, source, 65_536), b"")
+    for chunk in without_banners(after_ivy(chunks) if ivy else chunks):
+        os.write(kept, chunk)

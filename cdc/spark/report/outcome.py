@@ -16,11 +16,10 @@ from cdc.spark.compare.row_drift import Discontinuity, DriftedRow
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import SchemaDrift
 from cdc.spark.ddl.table_copies import UnderCopy, incomplete_copies
-from cdc.spark.input.early_reasons import too_old
-from cdc.spark.lag.summary import Lag
+from cdc.spark.input.spans import too_old
+from cdc.spark.lag import Lag
 from cdc.spark.report.files import HTML, JSON
-from cdc.spark.streams.consumer_notes import Skip
-from cdc.spark.streams.foreign_writes import ForeignWrite
+from cdc.spark.streams.consumer_notes import ForeignWrite, Skip
 from cdc.spark.streams.integrity import Break
 
 __all__ = ["VERSION", "AcceptedDrift", "Audit", "NotReplicated", "Topic", "to_json", "write"]

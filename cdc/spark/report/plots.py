@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cdc.spark.lag.summary import Quantiles, Stage, Stretch
+from cdc.spark.lag import Quantiles, Stage, Stretch
 from cdc.spark.report.document import Drawing, Shape
 from cdc.spark.report.printable import DAY, HOUR, MINUTE, MS, SECOND, day, duration, time_of
 

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from cdc.spark.compare.row_drift import DriftedRow, evenly
 from cdc.spark.compare.tally import Table as CountedTable
-from cdc.spark.ddl.emptied_tables import EMPTIED
-from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles
+from cdc.spark.ddl.definitions import CAUSE, EMPTIED
+from cdc.spark.lag import STAGES, WHOLE, Lag, Quantiles
 from cdc.spark.report.document import (
     Block,
     Cell,
@@ -40,8 +40,7 @@ from cdc.spark.report.phrases import (
 )
 from cdc.spark.report.plots import QUANTILES, Point, histogram, over_time, points, time_line
 from cdc.spark.report.printable import Cut, clock, cut, differing, duration, moment, value_text
-from cdc.spark.state.history import PastVerdict
-from cdc.spark.streams.skipped_events import CAUSE
+from cdc.spark.state.folder import PastVerdict
 from cdc.sql.tokens import excerpt
 
 __all__ = ["EXPLAINED", "document"]

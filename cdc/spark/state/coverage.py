@@ -1,40 +1,57 @@
-"""Describes the contents of a state, the part of the topics that an audit covered beyond the state, and the records
-that later audits need.
+"""Describes the contents of a state: the part of the topics that an audit covered, the stored rows that an audit has to
+load, and whose state it is.
 
 All records of a side before the sequence ``next`` are **covered**: the leader's records up to the watermark, and the
 follower's records up to the end of its last complete transaction. The next audit reads the records after the covered
 records again.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.partition import Partition, partition_name
+from cdc.config.profile import Profile
+from cdc.errors import UserError
+from cdc.model.position import Partition, partition_name
 from cdc.spark.compare.tally import Table, Tally
+from cdc.spark.ddl.lineage import END, Name, Segment
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.renaming import names_in_use
+from cdc.spark.input.small_data import in_one_part, is_tiny
 from cdc.spark.input.spans import Span
-from cdc.spark.lag.transit import Transit
+from cdc.spark.lag import Transit
 from cdc.spark.streams.contents import Contents
-from cdc.spark.streams.transaction_ids import IdRange, TransactionIds, id_ranges, with_ranges
+from cdc.spark.streams.transactions import IdRange, TransactionIds, id_ranges, with_ranges
 from cdc.spark.streams.watermark import Watermark
 
 __all__ = [
+    "PAGES",
     "SIDES",
+    "START_OVER",
     "Covered",
     "Held",
     "arrivals_after",
     "can_be_resumed",
     "contents_from_json",
     "contents_to_json",
+    "few_touched",
+    "identity",
     "ids_after",
+    "lines_read",
     "needed_later",
+    "newest_rows",
     "offsets_after",
+    "parse_pointer",
+    "rows_of",
     "rows_upto",
+    "searched",
+    "sorted_layer",
+    "tables_unchanged",
     "verdict_from_json",
     "verdict_to_json",
 ]
@@ -57,9 +74,9 @@ class Held:
     offset from which to read the side's commit log.
 
     Some fields describe rows: ``layers`` contains both sides' columns (``row_drift.JOINED``), and the ``generation`` of
-    each row's layer (``state.layers``). The first layer contains ``rows`` rows, and the later layers contain ``above``
-    rows. ``open`` contains the hashes of the rows that a report lists one by one; their number is ``opened``. The
-    ``tally`` counts all rows.
+    each row's layer. The first layer contains ``rows`` rows, and the later layers contain ``above`` rows. ``open``
+    contains the hashes of the rows that a report lists one by one; their number is ``opened``. The ``tally`` counts all
+    rows.
 
     The other fields describe the streams from their beginning: their ``contents``, the ``transactions`` and their
     ``ids`` (None if not all ids are known), the watermark (``mark``), how long transactions took (``transit``), and the
@@ -234,3 +251,161 @@ def verdict_from_json(body: Mapping[str, Any], bins: DataFrame | None) -> dict[s
     tally = Tally([Table(**line) for line in body["tally"]["lines"]], body["tally"]["breaks"])
     transit = Transit(**body["transit"], bins=bins) if bins is not None else None
     return {"tally": tally, "mark": Watermark(**body["mark"]), "transit": transit}
+
+
+# Decides which stored rows of a state an audit has to load, and reads the newest version of each row.
+#
+# A state stores both sides' rows in **layers**: the first layer contains all rows, and each later layer contains the
+# rows that were touched since the previous layer. Rows are looked up by the hash of their identity, the sort key of the
+# fold. The newest layer with a hash contains all rows with this hash, so the newest versions of two rows with the same
+# hash are never in different layers. The files of a layer are sorted by the hash, each contains a range of hashes, and
+# their pages are small. So a look-up reads few other rows.
+#
+# A row is **touched** if its hash occurs in a record that was read since the state was saved, or if each audit reports
+# it one by one: because it drifted, or because it has a before image that does not continue the row. An audit loads,
+# folds, compares and saves only the touched rows. It folds all rows again if a statement altered, moved or dropped a
+# table with stored rows, or if many rows were touched.
+
+_MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers, which are broadcast to all executors
+_MOST_SEARCHED = 10_000  # hashes for which pages are searched; with more hashes, most pages contain one
+PAGES = {"parquet.page.row.count.limit": 128}  # options of Parquet for the pages of a layer
+# For a filter with single values Parquet searches its pages for each value; for a filter with a set it compares only
+# the least and the largest value. Spark turns a list of values into a set if it is longer than this limit, which is ten
+# by default.
+_LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
+
+
+def few_touched(before: Held, rows: int) -> bool:
+    """Whether looking up the touched rows costs less than folding all rows.
+
+    ``rows`` is the number of rows in the new records.
+    """
+    return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
+
+
+def searched(before: Held, rows: int) -> bool:
+    """Whether the audit searches pages for the touched rows. ``rows`` is the number of rows in the new records."""
+    # A change of a row's key touches two rows.
+    return before.opened + 2 * rows <= _MOST_SEARCHED
+
+
+def lines_read(before: Held, rows: int) -> int:
+    """Computes how many records, transactions and rows an audit reads from a state, without the pages that it searches.
+
+    ``rows`` is the number of rows in the new records. Assumes that no statement moved or altered a table in ``before``.
+    """
+    transactions = before.covered if before.mark.foreign or before.opened or before.ids is None else 0
+    return before.kept + transactions + (0 if searched(before, rows) else before.rows + before.above)
+
+
+def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
+    """Whether no statement altered, moved or dropped any of the tables ``held``, whose rows the state stores.
+
+    ``lives`` are the lineage segments of all tables since the state was saved (``ddl.lineage``).
+    """
+    names = (((each.database, each.table), each) for each in lives)
+    return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)
+
+
+def newest_rows(layers: DataFrame) -> DataFrame:
+    """Selects the newest version of each row in ``layers``, without the column ``generation``, which orders
+    the layers.
+    """
+    layers = in_one_part(layers)
+    first = layers.agg(F.min("generation").alias("first"))
+    later = layers.select("hash", "generation").join(F.broadcast(first), F.col("generation") > F.col("first"))
+    later = later.groupBy("hash").agg(F.max("generation").alias("newest"))
+    return _newest(layers.join(F.broadcast(later), "hash", "left"))
+
+
+def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
+    """Selects the newest version of each row in ``layers`` that has one of the ``hashes``, which are distinct.
+
+    ``few`` is true if there are at most about ``_MOST_SEARCHED`` hashes: then only those pages of the layers' files
+    that may contain one of the hashes are read.
+    """
+    layers = in_one_part(layers)
+    if few:
+        layers.sparkSession.conf.set(_LIST_LIMIT, str(_LISTED))
+        found = layers.where(_is_one_of("hash", [row["hash"] for row in hashes.collect()]))
+    else:
+        found = layers.join(F.broadcast(hashes), "hash", "left_semi")
+    return _newest(found.withColumn("newest", F.max("generation").over(Window.partitionBy("hash"))))
+
+
+def sorted_layer(rows: DataFrame) -> DataFrame:
+    """Sorts the ``rows`` of a layer, so that each file contains a range of hashes in ascending order."""
+    one = is_tiny(rows) or rows.sparkSession.conf.get("spark.sql.shuffle.partitions") == "1"
+    return (rows.coalesce(1) if one else rows.repartitionByRange("hash")).sortWithinPartitions("hash")
+
+
+def _is_one_of(column: str, values: Sequence[int]) -> str:
+    """Writes SQL that is true if ``column`` is one of the ``values``. The lists in the SQL are short, so that Parquet
+    searches for each value.
+    """
+    lists = (values[at : at + _LISTED] for at in range(0, len(values), _LISTED))
+    return " OR ".join(f"{column} IN ({', '.join(map(str, each))})" for each in lists) or "false"
+
+
+def _newest(found: DataFrame) -> DataFrame:
+    return found.where("coalesce(newest = generation, true)").drop("generation", "newest")
+
+
+# Identifies the topics, renames and filters of a state, and refuses a state of other topics, renames, filters or
+# format.
+
+START_OVER = "remove the folder to audit from the beginning, or name another"
+
+_FORMAT = 5  # the format of the folder, independent of the version of cdc
+# Maps each older format that can still be read to a function that converts its state.json to the next format.
+_UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    # Since format 4, records contain copies of tables; records of earlier audits contain none.
+    3: lambda pointer: pointer | {"format": 4},
+    # Since format 5, rows contain the before image of their first change; rows of earlier audits do not.
+    4: lambda pointer: pointer | {"format": 5},
+}
+
+
+def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
+    """Collects the format, topics, renames and filters of these profiles. The profiles can use a state only if it was
+    saved with equal values.
+    """
+    found: dict[str, Any] = {"format": _FORMAT}
+    for side, profile in profiles.items():
+        names = profile.kafka.topics()
+        found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
+        found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
+    found["renames"] = names_in_use(profiles, consumer)
+    found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
+    return found
+
+
+def parse_pointer(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Parses ``text``, the content of state.json. Raises UserError if it is damaged, or if the state has another
+    ``identity``."""
+    try:
+        pointer: dict[str, Any] = json.loads(text)
+        while pointer["format"] in _UPGRADES:
+            pointer = _UPGRADES[pointer["format"]](pointer)
+        saved = {key: pointer[key] for key in identity}
+        newer = saved.get("format", 0) > identity.get("format", 0)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"cannot read the state: {error!r}", code="CDC-STATE-DAMAGED", where=where, hint=START_OVER
+        ) from None
+    if newer:
+        raise UserError(
+            f"the state was saved by a newer version of cdc, in format {saved['format']}",
+            code="CDC-STATE-NEWER",
+            where=where,
+            hint=f"upgrade cdc; or {START_OVER}",
+        )
+    for key, value in identity.items():
+        if saved[key] != value:
+            raise UserError(
+                f"the state was saved with {key} {saved[key]!r}, now it is {value!r}",
+                code="CDC-STATE-OTHER-SETTINGS",
+                where=where,
+                hint=START_OVER,
+            )
+    return pointer

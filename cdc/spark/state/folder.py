@@ -1,12 +1,16 @@
-"""Recognizes the files of a state in its folder, on any file system, and removes old files."""
+"""Recognizes the files of a state in its folder, on any file system, removes old files, and keeps the verdicts of all
+audits.
+"""
 
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
 
 from cdc.errors import UserError
-from cdc.spark.folders.folder import ASIDE, Entry, Folder
+from cdc.spark.folders import ASIDE, Entry, Folder
 
-__all__ = ["HISTORY", "LOCK", "POINTER", "files", "remove_all_but", "require_state_folder"]
+__all__ = ["HISTORY", "LOCK", "POINTER", "PastVerdict", "files", "remembered", "remove_all_but", "require_state_folder"]
 
 POINTER, HISTORY, LOCK = "state.json", "history.jsonl", "lock"
 # Includes the parts of earlier formats, to recognize files that a crash of an earlier version of cdc left.
@@ -59,3 +63,37 @@ def _is_generation(folder: Folder, entry: Entry) -> bool:
         and all(_PARQUET.fullmatch(each.name) for each in folder.entries(f"{entry.name}/{part.name}"))
         for part in folder.entries(entry.name)
     )
+
+
+# Keeps the verdicts of all audits on a state as JSON lines in the state's folder; drops the oldest verdicts.
+
+_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PastVerdict:
+    """The verdict of an audit: its time (``at``, ISO 8601, in UTC), its exit status and its counts."""
+
+    at: str
+    exit_status: int
+    sequence: int | None
+    drifted_rows: int
+    schema_drift: int
+    accepted: int
+    foreign_writes: int
+
+
+def remembered(folder: Folder, newest: PastVerdict) -> list[PastVerdict]:
+    """Adds the ``newest`` verdict to the state in ``folder``; returns all verdicts, oldest first. Raises OSError."""
+    known = [*_read(folder.read(HISTORY) or ""), newest][-_KEPT:]
+    folder.replace(HISTORY, "".join(f"{json.dumps(asdict(each))}\n" for each in known), private=True)
+    return known
+
+
+def _read(text: str) -> Iterator[PastVerdict]:
+    """Parses the lines of ``text`` as verdicts. Ignores damaged lines, which only leave a gap in a plot."""
+    for line in text.splitlines():
+        try:
+            yield PastVerdict(**json.loads(line))
+        except (ValueError, TypeError):
+            continue

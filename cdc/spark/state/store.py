@@ -3,13 +3,13 @@
 The data about covered records that later audits need (``state.coverage``) is saved as Parquet files. Each audit adds a
 **generation**, which consists of **parts**:
 
-    1/rows          a layer (``state.layers``) of both sides' rows, one line for each row's identity
+    1/rows          a layer (``state.coverage``) of both sides' rows, one line for each row's identity
     1/open          the hashes of the rows that a report lists one by one; the newest generation replaces earlier ones
-    1/transit       how long transactions took (``lag.transit``); the newest generation replaces earlier ones
+    1/transit       how long transactions took (``spark.lag``); the newest generation replaces earlier ones
     1/transactions  the transactions (``streams.transactions``) that this generation was the first to cover
     1/records       some records of these transactions: the statements, the chunks of table copies without their rows,
                     the rows of the consumer's notes, and the records whose position in Kafka a report contains
-    history.jsonl   the verdicts (``state.history``), which no audit needs
+    history.jsonl   the verdicts (``state.folder``), which no audit needs
     state.json      the valid generations of each part and the sizes of their files; the topics, renames and filters of
                     the state; the places at which the next audit continues to read; the contents of the topics; and the
                     last verdict
@@ -29,12 +29,13 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
-from cdc.model.partition import partition_of
-from cdc.spark.folders.folder import Folder, InUseError, Lock
-from cdc.spark.folders.hadoop import HadoopFolder
-from cdc.spark.folders.local import LocalFolder
-from cdc.spark.input.local_frame import local_frame
+from cdc.model.position import partition_of
+from cdc.spark.folders import Folder, InUseError, LocalFolder, Lock
+from cdc.spark.hadoop_folder import HadoopFolder
+from cdc.spark.input.small_data import local_frame
 from cdc.spark.state.coverage import (
+    PAGES,
+    START_OVER,
     Covered,
     Held,
     arrivals_after,
@@ -42,16 +43,13 @@ from cdc.spark.state.coverage import (
     contents_to_json,
     ids_after,
     offsets_after,
+    parse_pointer,
     verdict_from_json,
     verdict_to_json,
 )  # fmt: skip
-from cdc.spark.state.folder import LOCK, POINTER, remove_all_but, require_state_folder
-from cdc.spark.state.history import PastVerdict, remembered
-from cdc.spark.state.identity import START_OVER, parse_pointer
-from cdc.spark.state.layers import PAGES
-from cdc.spark.state.parquet_check import write
-from cdc.spark.state.parquet_parts import ParquetParts, part_key
-from cdc.spark.streams.transaction_ids import ids_from_json, ids_to_json
+from cdc.spark.state.folder import LOCK, POINTER, PastVerdict, remembered, remove_all_but, require_state_folder
+from cdc.spark.state.parquet_parts import ParquetParts, part_key, write
+from cdc.spark.streams.transactions import ids_from_json, ids_to_json
 
 __all__ = ["StateStore"]
 

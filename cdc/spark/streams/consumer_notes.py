@@ -1,5 +1,5 @@
-"""Marks unusual changes for the fold: foreign writes, and records that are listed in the consumer's tables ``ledger``
-and ``conflicts``.
+"""Marks unusual changes for the fold (foreign writes, and records that are listed in the consumer's tables ``ledger``
+and ``conflicts``), and lists the foreign writes.
 
 A **mark** describes a change. The fold keeps for each row the mark of its last marked change. The kinds of marks:
 
@@ -22,12 +22,25 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.statement_gtid import ddl_uuid
+from cdc.model.gtid import ddl_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["MARK", "Ledger", "Skip", "copies", "ledger", "marked", "marks", "skipped_records"]
+__all__ = [
+    "MARK",
+    "ForeignWrite",
+    "Ledger",
+    "Skip",
+    "all_foreign_writes",
+    "copies",
+    "foreign_times",
+    "foreign_writes",
+    "ledger",
+    "marked",
+    "marks",
+    "skipped_records",
+]
 
 # The type of the column ``mark``, and of the columns ``leader_marked`` and ``follower_marked`` of a state's rows.
 MARK = (
@@ -58,7 +71,7 @@ class Ledger:
     ``not_run`` contains the statements that the follower did not apply: the keys are their sequences, the values are
     their states (skipped or not applied). ``numbered`` contains the statements that the follower ran, or was about to
     run: the keys are the GTIDs that the ledger contains for them, the values are their sequences. The consumer assigned
-    these GTIDs (``cdc.model.statement_gtid``), or noted them after the server had assigned them.
+    these GTIDs (``cdc.model.gtid``), or noted them after the server had assigned them.
     """
 
     not_run: Mapping[int, str] = field(default_factory=dict)
@@ -191,3 +204,70 @@ def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
 
 def _cell(column: str, tag: str) -> Column:
     return F.get_json_object(F.expr(f"get(image, int(array_position(columns, '{column}')) - 1)"), f"$.{tag}")
+
+
+# Lists the follower's transactions that did not come through the consumer (foreign writes; MySQL calls them errant
+# transactions), and counts them over time.
+
+_TABLES_LISTED = 20
+_PARTS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignWrite:
+    """A follower transaction that did not come through the consumer; ``ts_us`` is its commit time in µs since 1970."""
+
+    transaction: str
+    file: str
+    position: int
+    ts_us: int
+    tables: list[str]
+    rows: int
+    statement: str | None
+
+
+def foreign_writes(transactions: DataFrame, *, limit: int) -> Query[list[ForeignWrite]]:
+    """Selects the first ``limit`` foreign writes, in the follower's order."""
+    return Query(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
+
+
+def all_foreign_writes(transactions: DataFrame) -> DataFrame:
+    """Selects all foreign writes, with the fields of ForeignWrite, but with all tables and with the time as a
+    timestamp.
+    """
+    return transactions.where(FOREIGN).select(
+        "transaction",
+        *("start.sequence", "start.file", "start.position"),
+        F.expr("timestamp_micros(ts_us)").alias("committed_at"),
+        F.array_sort("tables").alias("tables"),
+        *("rows", "statement"),
+    )
+
+
+def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
+    return [
+        ForeignWrite(
+            transaction=row["transaction"],
+            file=row["start"]["file"],
+            position=row["start"]["position"],
+            ts_us=row["ts_us"],
+            tables=sorted(row["tables"])[:_TABLES_LISTED],
+            rows=row["rows"],
+            statement=row["statement"],
+        )
+        for row in foreign
+    ]
+
+
+def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Query[list[tuple[int, int, int]]]:
+    """Divides the time from ``first_us`` to ``last_us`` (µs since 1970) into intervals of equal length, and counts the
+    foreign writes in each interval. Returns (from, to, count) for each interval with foreign writes."""
+    part_us = (last_us - first_us) // _PARTS + 1
+    part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
+    found = transactions.where(FOREIGN).groupBy(part.alias("part")).count()
+
+    def counted(rows: Sequence[Row]) -> list[tuple[int, int, int]]:
+        starts = sorted((first_us + row["part"] * part_us, row["count"]) for row in rows)
+        return [(start, start + part_us, count) for start, count in starts]
+
+    return Query(found, counted)

@@ -10,14 +10,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, TEXT, Act
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
-from cdc.spark.input.small_data import Query
+from cdc.spark.input.small_data import Query, local_frame
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.spark.streams.transactions import COPYING
-from cdc.sql.maintenance import MAINTAIN
+from cdc.sql.effects import MAINTAIN
 
 __all__ = ["LEADERS_CHUNKS", "Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
@@ -248,7 +247,7 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
     """Collects the effects of each side's statements, and the beginnings and ends of the leader's table copies
-    (``streams.chunks``), unordered; compared with rows they are few, and fit into the driver.
+    (``streams.integrity``), unordered; compared with rows they are few, and fit into the driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
     left out. A statement that the server ran stays in the result even if its table is copied again: its transaction is

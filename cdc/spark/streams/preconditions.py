@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from cdc.config.filters import Filters, filtered_name
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
-from cdc.model.statement_gtid import StatementSequences
-from cdc.model.uri import Uri
+from cdc.model.gtid import StatementSequences
+from cdc.model.names import Uri
 from cdc.spark.ddl.definitions import renamed_statement
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope
-from cdc.spark.input.early_reasons import left_out_notes
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.renaming import name_on_leader
+from cdc.spark.input.spans import left_out_notes
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.watermark import Watermark

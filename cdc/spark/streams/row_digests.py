@@ -24,9 +24,8 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
-from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
-from cdc.spark.input.small_data import beside
+from cdc.spark.input.small_data import beside, local_frame
 from cdc.spark.streams.row_places import MOST_ROWS, PLACE, steps
 
 __all__ = ["IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]

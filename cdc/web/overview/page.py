@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.state.status import Status
-from cdc.web.overview.answers import ProfileAnswers, StreamAnswers
-from cdc.web.overview.figures import count, duration, of_rows, rate, size
-from cdc.web.overview.plots import Plot, plots
-from cdc.web.overview.progress import (
+from cdc.web.overview.answers import (
+    ProfileAnswers,
+    StreamAnswers,
     applied_sequence,
     applying_rate,
     bytes_between,
     seconds_late,
     writing_rate,
 )
+from cdc.web.overview.figures import count, duration, of_rows, rate, size
+from cdc.web.overview.plots import Plot, plots
 from cdc.web.overview.waits import Sentence, sentences
 
 __all__ = ["Branch", "Copy", "Fact", "Follower", "Stage", "StreamPage", "stream_page"]

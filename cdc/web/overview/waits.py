@@ -5,9 +5,15 @@ from typing import NamedTuple
 
 from cdc.consumer.state.status import Status
 from cdc.sql.tokens import excerpt
-from cdc.web.overview.answers import ProfileAnswers, StreamAnswers
+from cdc.web.overview.answers import (
+    ProfileAnswers,
+    StreamAnswers,
+    applied_sequence,
+    applying_rate,
+    bytes_between,
+    seconds_late,
+)
 from cdc.web.overview.figures import count, duration, size
-from cdc.web.overview.progress import applied_sequence, applying_rate, bytes_between, seconds_late
 
 __all__ = ["BAD", "GOOD", "INFO", "WAITS", "Sentence", "sentences"]
 

@@ -11,12 +11,11 @@ import pytest
 
 from cdc.config.profile import load
 from cdc.consumer import pipeline
-from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted
 from cdc.consumer.follower import locks, session
 from cdc.consumer.follower.locks import lock_name
 from cdc.consumer.follower.session import Session
-from cdc.consumer.metrics import Activity
+from cdc.consumer.metrics import Activity, Counters
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
 from cdc.sandbox.server.kafka import Kafka

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from cdc.consumer.follower.locks import STATEMENT, lock_name
-from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
+from cdc.model.gtid import LAST, former_gtid, statement_gtid, statement_uuid
 from tests.harness.programs import change_profile, refused, running, schema_rights
 from tests.harness.topic import Body, Stage, number
 from tests.harness.wait import until

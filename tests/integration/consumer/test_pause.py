@@ -7,7 +7,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.outside import health, scrape
 from tests.harness.programs import run, running, write_profile
 from tests.harness.topic import Stage, number

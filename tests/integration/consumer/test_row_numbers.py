@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from cdc.config.profile import load
-from cdc.consumer.follower.row_numbers import other_numbers
 from cdc.consumer.follower.session import Session
+from cdc.consumer.follower.statement_connection import other_numbers
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.harness.programs import own_name, write_profile
 
 pytestmark = pytest.mark.integration

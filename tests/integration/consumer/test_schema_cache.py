@@ -7,7 +7,7 @@ from cdc.consumer.follower import schema_cache
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
-from cdc.model.uri import Uri
+from cdc.model.names import Uri
 from tests.harness.topic import Stage
 
 pytestmark = pytest.mark.integration

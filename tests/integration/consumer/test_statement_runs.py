@@ -16,8 +16,8 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.statement_connection import VARIABLES, StatementConnection
 from cdc.consumer.literals.own_variables import own_variables
 from cdc.consumer.state.ledger_table import Intent, Intents
+from cdc.model.gtid import statement_gtid
 from cdc.model.record import Record
-from cdc.model.statement_gtid import statement_gtid
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import refused, run, run_well
 from tests.harness.topic import Body, Stage, number

@@ -15,7 +15,7 @@ from cdc.config.topic_names import Topics
 from cdc.consumer.follower.session import lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
 from tests.harness.outside import scrape
 from tests.harness.programs import RETRY_SECONDS, refused, running, write_profile

@@ -20,7 +20,7 @@ from cdc.config.profile import load
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from cdc.spark.input.spans import span
 from tests.checks.compare import content
 from tests.harness.pair import Pair

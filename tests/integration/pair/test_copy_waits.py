@@ -8,7 +8,7 @@ import pytest
 from cdc.config.topic_names import PER_TABLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.outside import scrape
 from tests.harness.pair import Pair
 from tests.harness.programs import own_name, run_well, running

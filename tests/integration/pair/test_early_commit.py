@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic
 from cdc.config.profile import load
 from cdc.config.topic_names import Topics
 from cdc.errors import PromiseError
-from cdc.kafka.fragments import HEADER, cut
+from cdc.kafka.fragments import FRAGMENT_HEADER, cut
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.kafka_sink import KafkaSink
@@ -177,7 +177,7 @@ def show(
     for topic in {topic for topic, _ in lines} - admin.list_topics(timeout=10).topics.keys():
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     for (topic, line), mark in zip(lines, headers or [b""] * len(lines), strict=True):
-        own = [(HEADER, mark)] if mark else []
+        own = [(FRAGMENT_HEADER, mark)] if mark else []
         key = uri if mark else json.loads(line)["uri"]
         producer.produce(topic, line.encode(), key.encode(), headers=own)
     producer.commit_transaction(30)

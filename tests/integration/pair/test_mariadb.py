@@ -11,7 +11,7 @@ import pytest
 import toml
 
 from cdc.config.profile import load
-from cdc.producer.flavor.inspection import inspect
+from cdc.producer.flavor.mariadb_leader import inspect_leader
 from cdc.sandbox.fetch.mysql_programs import mariadb_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -198,7 +198,7 @@ def test_the_modes_of_the_leader_are_those_of_its_rows(pair: Pair) -> None:
     """MariaDB logs none with rows, and shows them by their names only."""
     pair.on_leader("SET GLOBAL sql_mode = 'ANSI_QUOTES,TIME_ROUND_FRACTIONAL'")
     try:
-        leader = inspect(load(pair.source).database.settings(), name="maria")
+        leader = inspect_leader(load(pair.source).database.settings(), name="maria")
     finally:
         pair.on_leader("SET GLOBAL sql_mode = DEFAULT")
     assert leader.session.modes == 1 << 2

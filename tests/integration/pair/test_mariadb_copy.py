@@ -12,10 +12,9 @@ import toml
 from confluent_kafka import KafkaException
 
 from cdc.errors import UserError
-from cdc.producer.flavor.inspection import inspect
+from cdc.producer.flavor.mariadb_leader import inspect_leader
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
-from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql, maria_db
 from tests.harness.mariadb import VALUES, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, refused, run_well, running
@@ -195,6 +194,6 @@ def test_a_leader_that_shows_a_group_of_transactions_one_by_one_is_refused(maria
     settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
     try:
         with pytest.raises(UserError, match="binlog_optimize_thread_scheduling is OFF; start the server with"):
-            inspect(settings, name="leader")
+            inspect_leader(settings, name="leader")
     finally:
         server.kill()

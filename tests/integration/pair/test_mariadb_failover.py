@@ -15,12 +15,11 @@ from cdc.config.profile import load
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_history import with_history
+from cdc.producer.flavor.mariadb_leader import inspect_leader
 from cdc.producer.pipeline import start_of
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
-from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql, maria_db
 from tests.checks.sequences import broken_places
 from tests.generators.maria_history import maria_history
 from tests.harness.mariadb import logged_gtids, maria_pair, on, rows
@@ -130,7 +129,7 @@ def test_domains_in_another_order_are_sent_once(pair: Pair, replica: MySql) -> N
         cursor.execute("SHOW BINLOG EVENTS")
         ends = [(row[0], int(row[4])) for row in cursor.fetchall() if row[2] == "Xid"]
     database = load(pair.source).database
-    leader = inspect(database.settings(), name=str(database))
+    leader = inspect_leader(database.settings(), name=str(database))
     entry = Entry(9, Position(*ends[-3]), f"0-7:1-{number + 2},3-7:1", leader.server_uuid)
     again = partial(with_history, database.settings(), leader, begins=False)
     assert again(entry) == replace(entry, position=Position(leader.logs[0][0], 0))

@@ -15,7 +15,7 @@ import pytest
 from cdc import __version__
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.outside import get, health, labels, on_terminal, scrape
 from tests.harness.programs import own_name, refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay

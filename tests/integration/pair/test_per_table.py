@@ -16,14 +16,12 @@ from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from cdc.config.topic_names import Topics
-from cdc.consumer.source import merged_topics
 from cdc.consumer.source import reader as kafka_reader
-from cdc.consumer.source.merged_topics import MergedSource
+from cdc.consumer.source import record_source
 from cdc.consumer.source.reader import KafkaReader
-from cdc.consumer.source.record_source import RecordSource
-from cdc.consumer.source.single_topic import SingleTopic
+from cdc.consumer.source.record_source import MergedSource, RecordSource, SingleTopic
 from cdc.errors import PromiseError
-from cdc.kafka.fragments import HEADER, Fragments, cut
+from cdc.kafka.fragments import FRAGMENT_HEADER, Fragments, cut
 from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -517,9 +515,9 @@ def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.M
     # Whichever is read first has to wait for the other.
     held = {first: [*range(4000), *range(12_000, 16_000)], second: [*range(4000, 12_000)]}
     written(kafka, names, held)
-    monkeypatch.setattr(merged_topics, "_MOST_BYTES", 50_000)
+    monkeypatch.setattr(record_source, "_MOST_BYTES", 50_000)
     with reader(kafka) as connection:
-        source = merged_topics.MergedSource(connection, names)
+        source = record_source.MergedSource(connection, names)
         topic = source.topic()
         assert topic is not None
         source.start(topic, {}, sequence=0, until_current=True)
@@ -613,7 +611,7 @@ def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
             for mark, fragment in cut(
                 value, 80 if sequence > 3000 and sequence % 50 == 0 else len(value), sequence=sequence
             ):
-                producer.produce(topic, fragment, headers=[(HEADER, mark)])
+                producer.produce(topic, fragment, headers=[(FRAGMENT_HEADER, mark)])
                 producer.poll(0)
     entry = {"next_sequence": sum(map(len, held.values())), "counts": {f"{topic}/0": 1 for topic in held}}
     producer.produce(names.commits, json.dumps(entry).encode())

@@ -3,8 +3,8 @@
 import pytest
 
 from cdc.sandbox.server.mysql import MySql
-from cdc.sql.ddl import Effect, classify
-from cdc.sql.maintenance import MAINTAIN
+from cdc.sql.effects import MAINTAIN
+from cdc.sql.statement import Effect, classify
 from tests.checks.binlog import position, queries
 from tests.checks.objects import objects, unnamed, unseen
 from tests.checks.statements import Form, forms, said_of

@@ -8,7 +8,7 @@ import pytest
 from cdc.kafka.broker_checks import Brokers
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.programs import refused, write_profile
 from tests.harness.server_fixtures import KafkaFactory
 

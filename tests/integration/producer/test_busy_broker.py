@@ -17,8 +17,8 @@ from cdc.config.topic_names import Topics
 from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
-from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, led, unended
+from cdc.kafka.topics import admin_client
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.model.record import Record
@@ -30,7 +30,7 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.relay import END_TRANSACTION, LIST_OFFSETS, Relay
 from tests.harness.server_fixtures import KafkaFactory

@@ -19,13 +19,13 @@ from cdc.producer.binlog.leader import count_different, inspect
 from cdc.producer.copy.chunk_reader import ChunkReader, SnapshotReader, TableChanged
 from cdc.producer.copy.definition import TableDefinition, read_definition
 from cdc.producer.copy.keys import has_key
-from cdc.producer.copy.misplaced_rows import MisplacedRows
+from cdc.producer.copy.reader import MisplacedRows
 from cdc.producer.copy.structure import Structures
 from cdc.producer.decode.table_cache import TableCache
-from cdc.producer.equal_members import asking
+from cdc.producer.table_checks import member_check
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.checks.binlog import events, position
 from tests.generators.random_documents import document
 from tests.generators.random_history import RandomHistory
@@ -130,7 +130,7 @@ class Leader:
             wants_table=lambda *_: True,
             collations=self._said.collations,
             allow_differences=lambda *_: None,
-            equal_members=asking(partial(count_different, self.settings, name="leader")),
+            equal_members=member_check(partial(count_different, self.settings, name="leader")),
         )
         rows: dict[tuple[str, str], list[str]] = {table: [] for table in tables}
         columns = {}

@@ -16,7 +16,7 @@ from cdc.producer.copy import reader
 from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 from tests.harness.copying import NOTHING
 from tests.harness.programs import own_name
 from tests.harness.replica import Replica

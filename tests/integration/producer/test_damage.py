@@ -23,9 +23,8 @@ from cdc.producer.binlog.leader import Leader, inspect
 from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.producer.binlog.source import BinlogSource, Replica
 from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, RowsTransaction, Statement
-from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.decoder import Decoder, XaTransactions
 from cdc.producer.decode.table_cache import TableCache
-from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
 from cdc.sandbox.server.mysql import PASSWORD, USER
 from tests.harness.seed import SEED

@@ -15,9 +15,9 @@ from typing import Any
 import pymysql
 import pytest
 
+from cdc.consumer.literals.scalars import Variables
 from cdc.consumer.literals.values import literal
-from cdc.consumer.literals.variables import Variables
-from cdc.large_rows.stored_blob import BlobFile, StoredBlob
+from cdc.large_rows import BlobFile, StoredBlob
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

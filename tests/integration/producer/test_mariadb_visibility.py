@@ -11,8 +11,8 @@ from cdc.errors import UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog
-from cdc.producer.flavor import mariadb_visibility
-from cdc.producer.flavor.mariadb_visibility import Visibility, begin_snapshot
+from cdc.producer.flavor import mariadb_leader
+from cdc.producer.flavor.mariadb_leader import Visibility, begin_snapshot
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.mariadb import on
 from tests.harness.wait import until
@@ -76,11 +76,11 @@ def test_a_prepared_transaction_counts_as_visible_only_if_the_stream_has_it_as_p
 ) -> None:
     """To the server it looks like one that has ended in the binlog, and not in the table."""
     visibility = Visibility("maria", threading.Event())
-    monkeypatch.setattr(mariadb_visibility, "_XA_SECONDS", 0.05)
+    monkeypatch.setattr(mariadb_leader, "_XA_SECONDS", 0.05)
     assert visibility.await_all(cursor, end_of(cursor), frozenset({XID}))
     assert not visibility.await_all(cursor, end_of(cursor), NONE)
     # It may be logged only later than the stream has read.
-    monkeypatch.setattr(mariadb_visibility, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(mariadb_leader, "_PATIENCE_SECONDS", 0)
     begin = Position(end_of(cursor).file, 4)
     assert not visibility.await_all(cursor, begin, NONE)
     with pytest.raises(UserError, match=f"nothing can be copied while the XA transaction {XID} is prepared"):

@@ -1,8 +1,8 @@
-"""A server with lower_case_table_names = 1 folds names as ``cdc.model.folding`` does, character by character."""
+"""A server with lower_case_table_names = 1 folds names as ``cdc.model.names`` does, character by character."""
 
 import pytest
 
-from cdc.model.folding import folded
+from cdc.model.names import folded
 from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration

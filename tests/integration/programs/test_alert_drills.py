@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.fetch.debian import Packages, unpacked
+from cdc.sandbox.fetch.mysql_programs import Packages, unpacked
 from tests.checks.alerts import DRILLS, ROOT, RULES, alerts, questions
 from tests.harness.debian import fetched
 

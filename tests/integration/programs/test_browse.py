@@ -15,21 +15,19 @@ from confluent_kafka.admin import NewTopic
 
 import cdc
 from cdc.browse import messages
-from cdc.browse.cluster import cluster_summary, topic_settings, topic_summary
-from cdc.browse.filters import Filter
-from cdc.browse.groups import ReadPlace, group, groups
+from cdc.browse.cluster import ReadPlace, cluster_summary, group, groups, topic_settings, topic_summary
+from cdc.browse.entries import Filter
 from cdc.browse.index import Index
 from cdc.browse.query import Queries
 from cdc.config.profile import Kafka as KafkaSettings
 from cdc.config.profile import Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.errors import PromiseError, UserError
-from cdc.kafka import epochs
-from cdc.kafka.fragments import HEADER, cut
+from cdc.kafka.fragments import EPOCH_HEADER, FRAGMENT_HEADER, cut
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
-from cdc.web.browser.indexes import FollowedIndex
+from cdc.web.record_pages import FollowedIndex
 from tests.harness.programs import own_name, refused, run
 from tests.harness.readable import until_readable
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -67,8 +65,12 @@ class Leader:
             "columns": ["id", "n"], "key": ["id"], "operation": operation,
         }  # fmt: skip
         topic = self.names.of_table("shop", table)
-        text, headers = json.dumps(body).encode(), {epochs.HEADER: str(epoch).encode()} if epoch else {}
-        parts = [(headers | {HEADER: mark}, part) for mark, part in cut(text, size, sequence=sequence)] if size else []
+        text, headers = json.dumps(body).encode(), {EPOCH_HEADER: str(epoch).encode()} if epoch else {}
+        parts = (
+            [(headers | {FRAGMENT_HEADER: mark}, part) for mark, part in cut(text, size, sequence=sequence)]
+            if size
+            else []
+        )
         for marked, part in parts or [(headers, text)]:
             self.producer.produce(
                 topic, part, body["uri"], headers=marked, timestamp=BEGIN_US // 1000 + sequence * 1000
@@ -77,7 +79,7 @@ class Leader:
 
     def mark(self, epoch: int) -> None:
         """Begins an epoch, as a producer without Kafka transactions does."""
-        self.producer.produce(self.names.topic, None, headers={epochs.HEADER: str(epoch).encode()})
+        self.producer.produce(self.names.topic, None, headers={EPOCH_HEADER: str(epoch).encode()})
 
     def commit(self, next_sequence: int, *marks: Mark) -> None:
         entry = Entry(next_sequence, Position("binlog.000001", 4), "", "", counts=self.counts, marks=marks)

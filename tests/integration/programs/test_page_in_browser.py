@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdc.spark.report.outcome import Audit
-from cdc.spark.report.page import page
+from cdc.spark.report.renderers import page
 from tests.checks.browser import asked_by_a_page, browser, shown
 from tests.generators import audits
 from tests.harness.debian import fetched

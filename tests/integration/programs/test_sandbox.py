@@ -13,8 +13,7 @@ from confluent_kafka.admin import NewTopic
 from cdc.config.profile import load
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import MARIADB, maria_db
-from cdc.sandbox.server.mysql import MYSQL, MySql
+from cdc.sandbox.server.mysql import MARIADB, MYSQL, MySql, maria_db
 from cdc.sandbox.server.process import Process, wait_until
 from cdc.sandbox.servers import Servers
 from tests.harness.server_fixtures import KafkaFactory

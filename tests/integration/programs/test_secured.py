@@ -10,11 +10,9 @@ import pytest
 import toml
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from cdc.sandbox.profiles import TOPIC
-from cdc.sandbox.server.certificates import Certificates
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.secured import LOGIN, SECRET
-from cdc.sandbox.servers import Servers
+from cdc.sandbox.server.secured import LOGIN, SECRET, Certificates
+from cdc.sandbox.servers import TOPIC, Servers
 from tests.harness.keeper import jvm
 from tests.harness.leaked_secrets import note_secrets
 from tests.harness.programs import refused, run, run_well, running

@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic
 
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import PromiseError
-from cdc.kafka.fragments import HEADER, cut
+from cdc.kafka.fragments import FRAGMENT_HEADER, cut
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.reader.tailed_topics import TailedTopics
@@ -118,7 +118,7 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
     for sequence in range(3):
         # The newest one is more messages than the program reads at first.
         for mark, fragment in cut(record(sequence), 1200 if sequence < 2 else 8, sequence=sequence):
-            producer.produce(topic, fragment, headers=[(HEADER, mark)])
+            producer.produce(topic, fragment, headers=[(FRAGMENT_HEADER, mark)])
     entry = Entry(3, Position("binlog.000001", 4), "", "", counts={f"{topic}/0": 3})
     producer.produce(names.commits, entry.to_json(), b"r")
     assert producer.flush(LIMIT_SECONDS) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port, is_free
+from cdc.sandbox.server.process import free_port, is_free
 from tests.checks.browser import browser
 from tests.checks.browser_session import BrowserSession, browsing
 from tests.harness.debian import fetched

@@ -5,9 +5,9 @@ from typing import Any
 from cdc.browse.entries import keys_of, kind_of, objects_of
 from cdc.browse.messages import Shown, as_hex, as_json, as_text
 from cdc.browse.records import Decoded
+from cdc.model.names import Uri
 from cdc.model.position import Position
 from cdc.model.record import KeyRange, Record, Row
-from cdc.model.uri import Uri
 
 
 def image(*numbers: int) -> list[Any]:

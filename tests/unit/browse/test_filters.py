@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.browse.entries import key_candidates, key_of
-from cdc.browse.filters import Filter, parsed_kinds, parsed_time
+from cdc.browse.entries import Filter, key_candidates, key_of, parsed_kinds, parsed_time
 from cdc.errors import UserError
 
 DAY = 1_764_201_600  # 2025-11-27

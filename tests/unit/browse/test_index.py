@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.browse.entries import KINDS, Entry, Summary, key_of, keys_of, kind_of, objects_of
-from cdc.browse.filters import Filter
-from cdc.browse.index import Index
-from cdc.browse.index_file import Added, Progress, Writer, read_progress
+from cdc.browse.entries import KINDS, Entry, Filter, Summary, key_of, keys_of, kind_of, objects_of
+from cdc.browse.index import Added, Index, Progress, Writer, read_progress
 from cdc.browse.query import Page, Queries
 from cdc.config.profile import Kafka
 from cdc.errors import UserError
+from cdc.model.names import Uri
 from cdc.model.position import Position
 from cdc.model.record import KeyRange, Record, Row
-from cdc.model.uri import Uri
 
 TABLES = ("a", "b", "b_c")
 UNLIMITED = 1_000_000_000
@@ -226,7 +224,7 @@ def test_a_transaction_that_is_not_complete_has_no_last_record_yet(tmp_path: Pat
 
 
 def test_keys_with_the_same_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("index_file", "query"):
+    for module in ("index", "query"):
         monkeypatch.setattr(f"cdc.browse.{module}.hash_of", len)
     queries = filled(Index(Kafka(), tmp_path), [[row(sequence, key=sequence % 2) for sequence in range(6)]])
     assert sequences(queries.page(Filter(key="1")).entries) == [5, 3, 1]

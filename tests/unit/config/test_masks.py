@@ -2,10 +2,8 @@
 
 import pytest
 
-from cdc.config.filters import Filters
-from cdc.config.masks import Masks
+from cdc.config.filters import Filters, Mask, Masks
 from cdc.errors import UserError
-from cdc.model.masking import Mask
 
 KEY = "a key of sixteen"
 

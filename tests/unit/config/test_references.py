@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.config.profile import Profile
-from cdc.config.references import output_of, resolved_text
+from cdc.config.toml_tables import output_of, resolved_text
 from cdc.errors import Disconnected, UserError
 
 
@@ -86,7 +86,7 @@ def test_a_command_that_fails_is_tried_again_and_shows_no_secret(monkeypatch: py
             ran(script)
         assert "secret" not in str(caught.value)
         assert "half" not in str(caught.value)
-    monkeypatch.setattr("cdc.config.references._COMMAND_SECONDS", 0.01)
+    monkeypatch.setattr("cdc.config.toml_tables._COMMAND_SECONDS", 0.01)
     with pytest.raises(Disconnected, match="has not ended in 0 s"):
         ran("import time; time.sleep(600)")
     with pytest.raises(UserError, match="cannot run /not/there: No such file"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.config.start_position import parsed_copy, parsed_start
+from cdc.config.profile import parsed_copy, parsed_start
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cdc.config.renames import Renames
-from cdc.consumer.counters import Copies
+from cdc.consumer.metrics import Copies
 from cdc.consumer.plan.chunk_plan import ChunkPlan, Repair
 from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
 from cdc.consumer.range.base_copy import with_gtids

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from cdc.consumer.apply.applier import Applied
-from cdc.consumer.counters import Counters
+from cdc.consumer.metrics import Counters
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Record
 

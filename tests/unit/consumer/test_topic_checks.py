@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.consumer.preflight import continued
 from cdc.consumer.source.reader import Place, Topic
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.topic_checks import continued
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.position import Position
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
-from cdc.kafka.epochs import HEADER, Epochs, epoch_at, stamp_of
-from cdc.kafka.fragments import Fragments
+from cdc.kafka.fragments import EPOCH_HEADER, Epochs, Fragments, epoch_at, stamp_of
 from cdc.model.commit_entry import Mark
 
 
@@ -23,7 +22,7 @@ class Topic(NamedTuple):
 
 
 def message(offset: int, epoch: int | None, value: bytes | None = b"{}") -> Message:
-    headers = [("mysql_binlog_headers", b"{}"), *([(HEADER, str(epoch).encode())] if epoch is not None else [])]
+    headers = [("mysql_binlog_headers", b"{}"), *([(EPOCH_HEADER, str(epoch).encode())] if epoch is not None else [])]
     return Message(topic="t", partition=0, offset=offset, value=value, headers=headers)
 
 
@@ -78,4 +77,4 @@ def test_a_mark_whose_offset_is_not_known_yet_says_nothing() -> None:
 
 def test_a_header_that_is_no_number_is_refused() -> None:
     with pytest.raises(PromiseError, match="not an epoch of a producer: header cdc_epoch is b'x'; at topic t"):
-        stamp_of(Message(topic="t", partition=0, offset=7, value=b"", headers=[(HEADER, b"x")]))
+        stamp_of(Message(topic="t", partition=0, offset=7, value=b"", headers=[(EPOCH_HEADER, b"x")]))

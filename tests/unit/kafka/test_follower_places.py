@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from cdc.kafka import follower_places
 from cdc.kafka.follower_places import FollowerPlaces, noted, place_note
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 
 
 @pytest.mark.parametrize("metadata", [None, "", "{}", "[1]", "5", '{"topic": "t"}', '{"topic": "t", "sequence": null}'])

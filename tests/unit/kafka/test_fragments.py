@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import PromiseError, UserError
-from cdc.kafka.fragments import HEADER, Fragments, cut, cut_blocks, first_whole_sequence
-from cdc.large_rows.large_record import LargeRecord
+from cdc.kafka.fragments import FRAGMENT_HEADER, Fragments, cut, cut_blocks, first_whole_sequence
+from cdc.large_rows import LargeRecord
 
 RECORD = '{"uri":"flv://r/d/a","sequence":%d,"t":"%s"}'
 
 
 def message(offset: int, value: bytes, mark: bytes | None = None, *, partition: int = 0) -> Message:
-    headers = [("mysql_binlog_headers", b"{}"), *([(HEADER, mark)] if mark is not None else [])]
+    headers = [("mysql_binlog_headers", b"{}"), *([(FRAGMENT_HEADER, mark)] if mark is not None else [])]
     return Message(topic="t", partition=partition, offset=offset, value=value, headers=headers)
 
 
@@ -64,7 +64,9 @@ def test_records_are_put_together_from_wherever_reading_begins(
     begin = data.draw(st.integers(0, len(messages)))
     whole = [(RECORD % (sequence, text)).encode() for sequence, text in enumerate(texts)]
     first = (
-        first_whole_sequence(messages[begin]) if begin < len(messages) and HEADER in marks(messages[begin]) else None
+        first_whole_sequence(messages[begin])
+        if begin < len(messages) and FRAGMENT_HEADER in marks(messages[begin])
+        else None
     )
     fragments = Fragments()
     # However many arrive at once.
@@ -126,7 +128,7 @@ def test_after_another_offset_reading_begins_anew() -> None:
 
 @pytest.mark.parametrize("mark", [b"", b"1 2 3", b"a b c d", b"1 2 3 4 5"])
 def test_a_header_of_something_else(mark: bytes) -> None:
-    with pytest.raises(PromiseError, match=re.escape(f"header {HEADER} is {mark!r}")):
+    with pytest.raises(PromiseError, match=re.escape(f"header {FRAGMENT_HEADER} is {mark!r}")):
         Fragments().whole(message(0, b"{}", mark))
 
 

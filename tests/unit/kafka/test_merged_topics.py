@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.model.commit_entry import Entry
-from cdc.model.partition import Partition
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position
 
 NAMES = Topics("leader", layout=PER_TABLE)
 MOST_BYTES, VALUE_BYTES = 60, 10

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cdc.kafka.topic_times import ANY_TIME, TopicTimes
+from cdc.kafka.topics import ANY_TIME, TopicTimes
 
 HOUR = 3_600_000
 LIMITS = "message.timestamp.{}.max.ms"

@@ -8,7 +8,7 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.lake.change_tables import Append, ChangeTables, _told
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.folder import State
 from cdc.lake.new_records import Arrived
 from cdc.spark.ddl.lineage import Act

@@ -5,11 +5,19 @@ from dataclasses import replace
 import pytest
 
 from cdc.errors import UserError
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided
-from cdc.lake.history_text import without_copies
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.frames.schema_history import Columns, CopyIncomplete, Histories, History, NotTold, Statement, Told
+from cdc.spark.frames.schema_history import (
+    Columns,
+    CopyIncomplete,
+    Histories,
+    History,
+    NotTold,
+    Statement,
+    Told,
+    without_copies,
+)
 from cdc.spark.frames.typed import Options
 
 NAME = ("d", "t")

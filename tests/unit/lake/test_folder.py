@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from cdc.errors import PromiseError, UserError
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.folder import Held, LakeFolder, State
-from cdc.lake.history_text import NOTHING
 from cdc.lake.pipeline import Lake
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
+from cdc.spark.frames.schema_history import NOTHING
 from cdc.spark.frames.typed import Options
-from tests.unit.lake.test_history_text import HISTORY
+from tests.unit.spark.test_history_text import HISTORY
 
 IDENTITY = {"format": "delta", "resource": "l", "topic": "t", "layout": "single", "prefix": ""}
 STATE = State(

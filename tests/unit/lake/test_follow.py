@@ -8,11 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from cdc.lake import follow
-from cdc.lake.follow import Following
-from cdc.lake.outcome import Run
-from cdc.lake.pipeline import Lake
-from cdc.sandbox.server.ports import free_port
+from cdc.lake import program
+from cdc.lake.pipeline import Lake, Run
+from cdc.lake.program import Following
+from cdc.sandbox.server.process import free_port
 from cdc.spark.frames.messages import Source
 from tests.harness.outside import get
 from tests.harness.wait import LIMIT_SECONDS
@@ -43,7 +42,7 @@ def test_a_first_run_may_take_hours_and_a_later_one_not(monkeypatch: pytest.Monk
     def later(seconds: float) -> int:
         now = time.time() + seconds
         with monkeypatch.context() as patched:
-            patched.setattr(follow, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
+            patched.setattr(program, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
             return get(port, "/healthz")[0]
 
     try:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.lake.commit_metadata import Note, Written
+from cdc.lake.commits import Note, Written
 from cdc.lake.folder import unfit
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, in_files
-from cdc.spark.folders.local import LocalFolder
+from cdc.spark.folders import LocalFolder
 
 NOTE = Note("d", "t", 7, "gtid", "0123")
 ROWS = {"add": {"path": "a.parquet", "dataChange": True}}

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.model.folding import FOLDED, folded
-from cdc.model.uri import Uri
+from cdc.model.names import FOLDED, Uri, folded
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The GTIDs of statements on a follower."""
 
-from cdc.model.statement_gtid import StatementSequences, former_gtid, statement_gtid
+from cdc.model.gtid import StatementSequences, former_gtid, statement_gtid
 
 
 def test_gtids_are_stable_because_followers_remember_them() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cdc.producer.equal_members import asking
+from cdc.producer.table_checks import member_check
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from cdc.producer.equal_members import asking
     ],
 )
 def test_the_server_is_not_asked_in_vain(members: list[bytes], charset: str, collation: str, expected: bool) -> None:
-    are_equal = asking(lambda *_: pytest.fail("asked"))
+    are_equal = member_check(lambda *_: pytest.fail("asked"))
     assert are_equal(tuple(members), charset, collation) is expected
 
 
@@ -30,7 +30,7 @@ def test_the_server_says_once_how_many_are_different() -> None:
         asked.append((texts, charset, collation))
         return 2 if "ü" in texts else 3
 
-    are_equal = asking(count)
+    are_equal = member_check(count)
     for _ in range(2):
         assert are_equal((b"y", b"\xfc", b"x"), "latin1", "latin1_swedish_ci") is True
         assert are_equal((b"y", b"u", b"x"), "latin1", "latin1_swedish_ci") is False

@@ -11,9 +11,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from cdc.config.profile import load
 from cdc.errors import Disconnected, ServerGone
-from cdc.kafka.election import Election
 from cdc.producer import standby
-from cdc.producer.standby import Standby
+from cdc.producer.standby import Election, Standby
 from cdc.service.retry import Retry
 from tests.harness.wait import until
 

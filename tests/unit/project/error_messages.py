@@ -26,7 +26,7 @@ BASE = "CdcError"
 # Sentences of the audit that are no errors but the reasons of exit status 2: what these yield, or return as a sentence.
 REASONS = {
     ROOT / "cdc/spark/streams/preconditions.py", ROOT / "cdc/spark/ddl/scope.py",
-    ROOT / "cdc/spark/ddl/table_copies.py", ROOT / "cdc/spark/input/early_reasons.py",
+    ROOT / "cdc/spark/ddl/table_copies.py", ROOT / "cdc/spark/input/spans.py",
 }  # fmt: skip
 
 

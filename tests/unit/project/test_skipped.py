@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sandbox.fetch.debian import NoDebian
+from cdc.sandbox.fetch.mysql_programs import NoDebian
 from tests.harness.debian import fetched
 
 

@@ -12,7 +12,7 @@ from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.repair.__main__ import definition_lines, row_lines
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import Report, read_report
-from cdc.spark.ddl.emptied_tables import EMPTIED
+from cdc.spark.ddl.definitions import EMPTIED
 
 TEXT, NUMBER = CopiedColumn("name", "varchar", False, charset="utf8mb4"), CopiedColumn("n", "int", False)
 DEFINITION = TableDefinition("d", "t", (NUMBER, TEXT), ("name", "n"), "PRIMARY", "", "CREATE TABLE")

@@ -6,8 +6,8 @@ import pytest
 
 from cdc.config.profile import load
 from cdc.errors import UserError
-from cdc.sandbox.fetch.debian import mirror
-from cdc.sandbox.profiles import ProfileFiles
+from cdc.sandbox.fetch.mysql_programs import mirror
+from cdc.sandbox.servers import ProfileFiles
 
 ONE_LINE = """
 # deb http://commented.example/debian bookworm main

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.service.histogram import Histogram
+from cdc.service.delays import Histogram
 
 SECONDS = st.lists(st.floats(0, 200_000) | st.sampled_from((0.001, 0.05, 1.0, 86_400.0)), max_size=50)
 

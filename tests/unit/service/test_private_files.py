@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.profiles import ProfileFiles
+from cdc.sandbox.servers import ProfileFiles
 from cdc.service.private_files import make_folder, tighten, write_text
 from cdc.spark.report.files import clear, staged
 

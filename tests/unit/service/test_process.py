@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from cdc.errors import PromiseError
+from cdc.model.names import Uri
 from cdc.model.position import Position
-from cdc.model.uri import Uri
 from cdc.model.values import UNSEEN
 from cdc.service.logs import event, setup_logging
 from cdc.service.process import exit_status

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.service.seconds_behind import Behind
+from cdc.service.delays import Behind
 
 LOOK = 2.0
 SECONDS = st.floats(0, 1000)

@@ -8,8 +8,7 @@ import pytest
 from prometheus_client.core import Metric
 
 from cdc.service.http_endpoint import Check
-from cdc.service.monitor import Reporter
-from cdc.service.systemd import Systemd
+from cdc.service.monitor import Reporter, Systemd
 from tests.harness.wait import LIMIT_SECONDS
 
 

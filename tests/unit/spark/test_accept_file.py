@@ -8,11 +8,9 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.spark.ddl.accepted_drift import SKIPPED_EVENT, Entry, first_entry
-from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.definitions import CAUSE, SchemaDrift
 from cdc.spark.ddl.lineage import TEXT
-from cdc.spark.job.accept_file import accepted_drift
-from cdc.spark.job.options import Terms
-from cdc.spark.streams.skipped_events import CAUSE
+from cdc.spark.job.options import Terms, accepted_drift
 
 INDEX = SchemaDrift("Table", "shop", "order", "schema drift", "…", ("CREATE INDEX by_day ON `order` (day)",))
 

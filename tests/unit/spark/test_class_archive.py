@@ -2,7 +2,7 @@ import os
 import time
 from pathlib import Path
 
-from cdc.spark.job.class_archive import archivable, class_archive, mapped, written
+from cdc.spark.job.launch import archivable, class_archive, mapped, written
 
 
 def test_an_archive_belongs_to_one_jdk_and_one_set_of_jars(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from cdc.spark.job.connector import coordinates, known_jars, remember, resolving
+from cdc.spark.job.launch import coordinates, known_jars, remember, resolving
 
 ARTIFACT = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
 

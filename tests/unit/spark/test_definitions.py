@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from cdc.config.renames import Renames
-from cdc.model.statement_gtid import StatementSequences, statement_gtid
+from cdc.model.gtid import StatementSequences, statement_gtid
 from cdc.spark.ddl.definitions import definitions, renamed_statement
 from cdc.spark.ddl.lineage import TEXT, Act
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
 

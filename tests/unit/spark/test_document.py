@@ -18,11 +18,10 @@ from jinja2 import UndefinedError
 from cdc.spark.compare.row_drift import in_order
 from cdc.spark.report.document import Cell, Shape
 from cdc.spark.report.outcome import AcceptedDrift, Audit, to_json
-from cdc.spark.report.page import page, template
 from cdc.spark.report.phrases import verdict_sentence
 from cdc.spark.report.printable import Cut, cut, differing, visible
+from cdc.spark.report.renderers import page, template, terminal
 from cdc.spark.report.sections import document
-from cdc.spark.report.terminal import terminal
 from tests.checks.html_page import Page
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators import audits

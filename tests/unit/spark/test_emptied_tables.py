@@ -3,8 +3,7 @@
 import pytest
 
 from cdc.spark.ddl.accepted_drift import DEFINITION, ROWS, Entry
-from cdc.spark.ddl.definitions import Unmatched
-from cdc.spark.ddl.emptied_tables import EMPTIED, emptied_drift
+from cdc.spark.ddl.definitions import EMPTIED, Unmatched, emptied_drift
 from cdc.spark.ddl.lineage import BEGINS_COPY, Act
 
 Step = tuple[str, ...]

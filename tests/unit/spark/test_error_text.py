@@ -3,7 +3,7 @@
 import pytest
 from py4j.protocol import Py4JError
 
-from cdc.spark.job.error_text import raised_message, root_cause, was_cancelled
+from cdc.spark.job.output import raised_message, root_cause, was_cancelled
 
 RAISED = "[USER_RAISED_EXCEPTION] {} SQLSTATE: P0001"
 TRACE = """An error occurred while calling o1.collect.

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc.spark.folders.local import LocalFolder
-from cdc.spark.report.page import page
-from cdc.spark.state import history
-from cdc.spark.state.folder import require_state_folder
-from cdc.spark.state.history import PastVerdict, remembered
+from cdc.spark.folders import LocalFolder
+from cdc.spark.report.renderers import page
+from cdc.spark.state import folder
+from cdc.spark.state.folder import PastVerdict, remembered, require_state_folder
 from tests.generators import audits
 from tests.unit.spark.test_document import Page
 
@@ -29,7 +28,7 @@ def test_verdicts_are_kept_in_order_and_broken_lines_are_left_out(tmp_path: Path
 
 
 def test_the_oldest_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_KEPT", 2)
+    monkeypatch.setattr(folder, "_KEPT", 2)
     for each in (FIRST, SECOND, SECOND):
         remembered(LocalFolder(tmp_path), each)
     assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 2

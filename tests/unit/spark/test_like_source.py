@@ -2,8 +2,8 @@
 
 import pytest
 
+from cdc.spark.ddl.definitions import like_source
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.ddl.object_history import like_source
 
 
 def act(text: str, *, action: str = "CreateTable", like: str | None = None) -> Act:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Segment, beginnings, lineage, named_tables
-from cdc.spark.state.layers import tables_unchanged
+from cdc.spark.state.coverage import tables_unchanged
 
 Name = tuple[str, str]
 

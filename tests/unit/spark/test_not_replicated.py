@@ -2,8 +2,7 @@
 
 from cdc.config.filters import Filters
 from cdc.spark.ddl.accepted_drift import first_entry
-from cdc.spark.ddl.definitions import SchemaDrift
-from cdc.spark.ddl.emptied_tables import EMPTIED
+from cdc.spark.ddl.definitions import EMPTIED, SchemaDrift
 from cdc.spark.ddl.scope import NOT_REPLICATED, LeftOut
 
 FILTERS = Filters(exclude_tables=("shop.x", "shop.[[]x]", "reports.*"))

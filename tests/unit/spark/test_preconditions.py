@@ -7,12 +7,11 @@ import pytest
 from cdc.config.filters import Filters
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
-from cdc.model.statement_gtid import StatementSequences
+from cdc.model.gtid import StatementSequences
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope
-from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.input.spans import Span
+from cdc.spark.input.spans import Span, early_reasons
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.preconditions import Preconditions, unmet

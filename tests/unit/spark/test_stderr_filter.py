@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.spark.job.stderr_filter import after_ivy, without_banners
+from cdc.spark.job.output import after_ivy, without_banners
 
 BANNER = b'Setting default log level to "WARN".\n'
 WRITTEN = BANNER + b"Setting up\n" + BANNER + b"\r[Stage 1:> (0 + 2) / 4]\rlost executor 1\n" + BANNER + b"Setting"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.sql.accounts import accounts
-from cdc.sql.ddl import classify
+from cdc.sql.statement import accounts, classify
 from cdc.sql.tokens import Token, excerpt, tokens
 from tests.checks.statements import Form, Said, forms, said_in, said_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sql.definers import as_invoker
+from cdc.sql.statement import as_invoker
 
 AS_INVOKER = {
     "CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `v` AS select 1": (

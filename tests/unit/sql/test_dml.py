@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.statement import changed_by
 from tests.checks.statements import Said, in_words, said_in
 
 QUOTING = {"ansi_quotes": False, "backslash_escapes": True}

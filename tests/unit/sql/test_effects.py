@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.sql.ddl import Effect, classify
 from cdc.sql.effects import numbered_otherwise
+from cdc.sql.statement import Effect, classify
 from tests.checks.statements import Said, all_words, said_in
 
 

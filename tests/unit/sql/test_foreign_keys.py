@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sql.foreign_keys import column_references, follows_the_engine
+from cdc.sql.create_table import column_references, follows_the_engine
 
 WITHOUT = {
     "CREATE TABLE c (p INT REFERENCES p (id), q INT)": "CREATE TABLE c (p INT , q INT)",

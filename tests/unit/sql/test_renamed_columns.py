@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sql.renamed_columns import renamed_columns
+from cdc.sql.effects import renamed_columns
 
 
 @pytest.mark.parametrize(

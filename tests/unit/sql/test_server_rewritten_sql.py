@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cdc.sql.server_rewritten_sql import in_one_charset
+from cdc.sql.text import in_one_charset
 from tests.checks.statements import Said, said_in
 
 QUOTING: dict[str, Any] = {"ansi_quotes": False, "backslash_escapes": True}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sql.table_differences import differences, with_folded_names
+from cdc.sql.create_table import differences, with_folded_names
 
 TABLE = """CREATE TABLE `t` (
   `id` int NOT NULL,

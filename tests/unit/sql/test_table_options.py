@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.sql.table_options import table_options
+from cdc.sql.create_table import table_options
 from tests.checks.statements import Said, said_in
 
 WANTED = {"ENGINE", "TABLESPACE"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.model.client_text import stored_name
-from cdc.sql.ddl import Effect, classify
+from cdc.sql.statement import Effect, classify
 from cdc.sql.text import StatementText, as_stored, is_lost, readable, statement_text
 
 QUOTING: dict[str, Any] = {"ansi_quotes": False, "backslash_escapes": True}

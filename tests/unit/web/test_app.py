@@ -15,8 +15,7 @@ from cdc.errors import UserError
 from cdc.spark.report.files import HTML, JSON
 from cdc.web import __main__ as program
 from cdc.web.access import Access
-from cdc.web.app import made_app
-from cdc.web.live import Live
+from cdc.web.app import Live, made_app
 from cdc.web.watched import Watched
 from tests.harness.wait import LIMIT_SECONDS
 from tests.unit.web.clients import asked

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdc.consumer.literals.variables import Variables
+from cdc.consumer.literals.scalars import Variables
 from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.statements import statements
-from cdc.large_rows.stored_blob import BlobFile, StoredBlob
+from cdc.large_rows import BlobFile, StoredBlob
 from tests.unit.consumer.plan.test_statements import change, n
 
 SMALLEST = 104

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc.consumer.literals.rounded import Rounded
-from cdc.consumer.literals.values import DEFAULT
+from cdc.consumer.literals.values import DEFAULT, Rounded
 from cdc.consumer.plan.planner import Change, Step, in_order
 from cdc.consumer.plan.statements import statements
 from tests.unit.consumer.plan.test_statements import change

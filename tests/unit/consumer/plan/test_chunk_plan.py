@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.plan.chunk_plan import ChunkPlan, Found, check_chunk, chunk_plan, in_range
-from cdc.consumer.plan.copying import check_copying, plan_copying
+from cdc.consumer.plan.chunk_plan import (
+    ChunkPlan,
+    Found,
+    check_chunk,
+    check_copying,
+    chunk_plan,
+    in_range,
+    plan_copying,
+)
 from cdc.consumer.plan.planner import Step, in_order
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import KeyRange, Record, Row

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.plan.copying import plan_overwriting
+from cdc.consumer.plan.chunk_plan import plan_overwriting
 from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row

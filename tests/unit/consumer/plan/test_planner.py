@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.literals.rounded import Rounded
+from cdc.consumer.literals.values import Rounded
 from cdc.consumer.plan.packets import session_flags
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan, removes
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc.consumer.literals.image_keys import image_keys
-from cdc.consumer.plan import removals as module
+from cdc.consumer.plan import statements as module
 from cdc.consumer.plan.planner import Change, Step
-from cdc.consumer.plan.removals import Removal, removals
+from cdc.consumer.plan.statements import Removal, removals
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Row
 from tests.unit.consumer.plan.test_planner import record

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from cdc.config.topic_names import PER_TABLE, Topics
-from cdc.consumer.source.merged_topics import MergedSource
+from cdc.consumer.source.record_source import MergedSource
 from cdc.errors import PromiseError
 
 

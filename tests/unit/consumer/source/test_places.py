@@ -9,7 +9,7 @@ from confluent_kafka import Message
 from cdc.consumer.source import reader
 from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.kafka import commit_log
-from cdc.kafka.epochs import HEADER
+from cdc.kafka.fragments import EPOCH_HEADER
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
 from tests.harness.simulated_broker import Broker, Written
@@ -29,7 +29,7 @@ def mark(epoch: int) -> Message:
 
 
 def header(epoch: int) -> list[tuple[str, str | bytes | None]]:
-    return [(HEADER, str(epoch).encode())] if epoch else []
+    return [(EPOCH_HEADER, str(epoch).encode())] if epoch else []
 
 
 def places(

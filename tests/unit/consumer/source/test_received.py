@@ -8,9 +8,9 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.source import single_topic
+from cdc.consumer.source import record_source
 from cdc.consumer.source.assembler import Located
-from cdc.consumer.source.single_topic import Received
+from cdc.consumer.source.record_source import Received
 from cdc.errors import PromiseError
 
 
@@ -67,7 +67,7 @@ def test_reading_ahead_stops_at_an_error_and_at_what_is_no_record() -> None:
 
 
 def test_reading_ahead_is_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_topic, "READ_AHEAD_BYTES", 20)
+    monkeypatch.setattr(record_source, "READ_AHEAD_BYTES", 20)
     messages = queue(*map(Sent, range(6)), size=10)
     assert [messages.read_ahead() for _ in range(3)] == [True, True, False]
     messages.take()
@@ -77,7 +77,7 @@ def test_reading_ahead_is_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nothing_is_read_ahead_beside_a_large_record() -> None:
-    messages = queue(Sent(0), Sent(1), size=single_topic.READ_AHEAD_BYTES)
+    messages = queue(Sent(0), Sent(1), size=record_source.READ_AHEAD_BYTES)
     assert messages.fill(0)
     assert messages.take() is not None
     assert not messages.read_ahead()

@@ -7,7 +7,7 @@ from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.renaming import names_database, rewritten
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.checks.statements import Said, said_in
 
 RENAMES = Renames({"shop": "shop_copy", "a b": "b`c", "?": "beyond"})

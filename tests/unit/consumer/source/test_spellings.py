@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.source.spellings import Spellings
+from cdc.consumer.source.renaming import Spellings
 from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri

@@ -5,8 +5,7 @@ import json
 from datetime import UTC, datetime
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
-from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status
-from cdc.consumer.state.status_output import as_json, as_text
+from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status, as_json, as_text
 from cdc.model.values import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)

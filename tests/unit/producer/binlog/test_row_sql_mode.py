@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.consumer.literals import row_sql_mode
+from cdc.consumer.literals import own_variables
 from cdc.producer.binlog.events import row_mode
 
 USUAL = 1 << 23 | 1 << 24
@@ -46,11 +46,11 @@ def test_variables_in_another_order() -> None:
 
 def test_what_refuses_and_what_takes() -> None:
     modes = "NO_ZERO_DATE,PAD_CHAR_TO_FULL_LENGTH"
-    assert row_sql_mode.strict(modes, adds=True) == f"STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,{modes}"
-    assert row_sql_mode.strict(modes, adds=False) == "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE"
-    assert row_sql_mode.lax("", adds=True) == "NO_AUTO_VALUE_ON_ZERO"
-    assert row_sql_mode.permissive(modes, adds=False) == row_sql_mode.LAX
-    assert not row_sql_mode.needs_comparison("NO_ZERO_DATE")
-    assert row_sql_mode.needs_comparison("TIME_TRUNCATE_FRACTIONAL")
+    assert own_variables.strict(modes, adds=True) == f"STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,{modes}"
+    assert own_variables.strict(modes, adds=False) == "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE"
+    assert own_variables.lax("", adds=True) == "NO_AUTO_VALUE_ON_ZERO"
+    assert own_variables.permissive(modes, adds=False) == own_variables.LAX
+    assert not own_variables.needs_comparison("NO_ZERO_DATE")
+    assert own_variables.needs_comparison("TIME_TRUNCATE_FRACTIONAL")
     with pytest.raises(ValueError, match="not the sql_mode"):
-        row_sql_mode.strict("'; DROP TABLE t", adds=True)
+        own_variables.strict("'; DROP TABLE t", adds=True)

@@ -4,8 +4,8 @@ import pytest
 
 from cdc.producer.copy import structure
 from cdc.producer.copy.structure import Creations
-from cdc.sql.ddl import classify
 from cdc.sql.effects import Effect
+from cdc.sql.statement import classify
 
 
 def effects(text: str) -> tuple[Effect, ...]:

@@ -30,7 +30,7 @@ from cdc.producer.decode.changes import (
     Structure,
 )
 from cdc.producer.progress import Progress
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.harness.copying import REFUSED, SHAPE, UUID, Copying, T, U, number, row, written
 
 WIDENED = FilterChange(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cdc.producer.copy.state import Pending, RecordState, Table
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 
 A, B, C = ("db", "a"), ("db", "b"), ("db", "c")
 _MIDDLE = Pending(fresh=(A,), again=(B,), after=("1",), written=4, rows=9)

@@ -1,9 +1,8 @@
 """What is shown of copies, by the states that the commit log has."""
 
 from cdc.producer.copy.keys import Keys
-from cdc.producer.copy.requests import Request
+from cdc.producer.copy.requests import Estimate, Request, State, follower_lines, lines
 from cdc.producer.copy.state import Pending
-from cdc.producer.copy.status import Estimate, State, follower_lines, lines
 
 A, B, C = ("d", "a"), ("d", "b"), ("d", "c")
 SIZES = {A: Estimate(10, 100), B: Estimate(1000, 2_000_000), C: Estimate(500, 0)}

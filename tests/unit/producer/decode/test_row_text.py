@@ -8,13 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc.model.charset import latin1_decode
+from cdc.producer import large_rows
 from cdc.producer.binlog import event_types as et
 from cdc.producer.decode.changes import RowDecoder
 from cdc.producer.decode.row_codegen import row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table, column_type
-from cdc.producer.large_rows import large_text
-from cdc.producer.large_rows.large_text import require_utf8
-from cdc.producer.sink.partial_transaction import content_sum, row_sum
+from cdc.producer.large_rows import require_utf8
+from cdc.producer.sink.router import content_sum, row_sum
 
 # Pieces of text, repeated to any length around the limits at which a text counts as long.
 PIECES = st.sampled_from(["a", "é", "ž", "€", "😀", '"', "\\", "\n", "\r", "\t", "\b", "\f", "\0", "\x1f", "\x7f"])
@@ -96,7 +96,7 @@ def test_bytes_that_are_no_utf8_are_refused(before: bytes, ascii_bytes: int, aft
 @example(b"aaaa\xe2\x82", 2)  # ends in the midst of a character
 def test_a_large_row_is_checked_part_by_part(data: bytes, size: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(large_text, "_SLICE", size)
+        patched.setattr(large_rows, "_SLICE", size)
         try:
             data.decode()
         except UnicodeDecodeError:

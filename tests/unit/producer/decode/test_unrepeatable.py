@@ -2,10 +2,9 @@
 
 import pytest
 
-from cdc.producer.decode.query_event import LoggedStatement
-from cdc.producer.decode.unrepeatable import with_copies
-from cdc.sql.ddl import classify
+from cdc.producer.decode.query_event import LoggedStatement, with_copies
 from cdc.sql.effects import needing_more, numbered_otherwise
+from cdc.sql.statement import classify
 
 
 def logged(text: str, *, in_innodb: bool = True, unreadable: str = "", session_bound: bool = False) -> LoggedStatement:

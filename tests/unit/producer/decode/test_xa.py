@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.producer.binlog.events import RawEvent, serialized_integer
-from cdc.producer.decode.xa import XaTransactions, xid_of
+from cdc.producer.decode.decoder import XaTransactions, xid_of
 from tests.generators.binlog_events import event, prepare_body
 
 PLACE = PreparedXa(None, "binlog.000001", 4)

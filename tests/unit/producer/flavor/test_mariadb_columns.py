@@ -4,7 +4,7 @@ import pytest
 
 from cdc.errors import PromiseError
 from cdc.producer.decode.table_map import STRING, Column, Table
-from cdc.producer.flavor.mariadb_columns import asking
+from cdc.producer.flavor.mariadb_leader import column_check
 
 
 def table(*columns: Column) -> Table:
@@ -29,15 +29,15 @@ def binary(size: int) -> Column:
 def test_a_column_that_is_or_may_have_been_of_mariadbs_own_type(
     size: int, present: tuple[str, int | None] | None, reason: str
 ) -> None:
-    require = asking(lambda database, name: {} if present is None else {"a": present})
+    require = column_check(lambda database, name: {} if present is None else {"a": present})
     with pytest.raises(PromiseError, match=f"column a has a type that is not replicated yet: {reason}; at table d.t"):
         require(table(binary(size)))
 
 
 def test_binary_columns_pass() -> None:
-    asking(lambda database, name: {"a": ("binary", 16)})(table(binary(16)))
+    column_check(lambda database, name: {"a": ("binary", 16)})(table(binary(16)))
 
     def present(database: str, name: str) -> dict[str, tuple[str, int | None]]:
         pytest.fail("the leader was asked")
 
-    asking(present)(table(binary(5), Column("c", STRING, 16, False, "latin1", None, "")))
+    column_check(present)(table(binary(5), Column("c", STRING, 16, False, "latin1", None, "")))

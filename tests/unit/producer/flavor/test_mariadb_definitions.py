@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.producer.decode.changes import Creation
-from cdc.producer.flavor.mariadb_definitions import creation_for_mysql, refusal_of_column, sql_mode_for_mysql
+from cdc.producer.flavor.mariadb_statements import creation_for_mysql, refusal_of_column, sql_mode_for_mysql
 
 SHOWN = r"""CREATE TABLE IF NOT EXISTS `t` (
   `id` int(11) NOT NULL,

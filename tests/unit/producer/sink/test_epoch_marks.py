@@ -8,11 +8,11 @@ import pytest
 
 from cdc.config.topic_names import Topics
 from cdc.errors import Disconnected
-from cdc.kafka.epochs import HEADER
+from cdc.kafka.fragments import EPOCH_HEADER
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
-from cdc.producer.sink import epoch_marks
-from cdc.producer.sink.epoch_marks import recovered
+from cdc.producer.sink import plain_writes
+from cdc.producer.sink.plain_writes import recovered
 from cdc.producer.sink.recovery import Recovered
 
 ENTRY = Entry(5, Position("binlog.000001", 4), "", "u", instance="former")
@@ -56,7 +56,7 @@ def start(
         transactions.done.append("recover")
         return answers.pop(0)
 
-    patch.setattr(epoch_marks, "recover", recover)
+    patch.setattr(plain_writes, "recover", recover)
     topics = SimpleNamespace(
         names=Topics("t"), properties=PROPERTIES, transactional=transactional,
         newest_entry={"r": committed}.__getitem__, unended=lambda places: [each for each in places if each in open_in],
@@ -72,7 +72,7 @@ def test_the_mark_commits_with_an_entry_that_names_it(monkeypatch: pytest.Monkey
     found, transactions = start(monkeypatch, before, behind)
     assert transactions.done == ["recover", "forget", "begin", "produce", "produce", "commit", "recover"]
     (topic, *mark), (commits, key, value, *rest) = transactions.sent
-    assert (topic, mark) == ("t", [b"r", None, [(HEADER, "5")], 0])
+    assert (topic, mark) == ("t", [b"r", None, [(EPOCH_HEADER, "5")], 0])
     entry = Entry.parse(value or b"", where="here")
     assert (commits, key, rest) == ("t.commits", b"r", [[], 0])
     assert (entry.next_sequence, entry.instance) == (5, "me")
@@ -85,7 +85,7 @@ def test_the_mark_commits_with_an_entry_that_names_it(monkeypatch: pytest.Monkey
 
 def test_the_first_mark_has_number_1(monkeypatch: pytest.MonkeyPatch) -> None:
     _, transactions = start(monkeypatch, Recovered(ENTRY), Recovered(ENTRY))
-    assert transactions.sent[0][3] == [(HEADER, "1")]
+    assert transactions.sent[0][3] == [(EPOCH_HEADER, "1")]
 
 
 def test_kafka_transactions_need_a_mark_only_behind_other_marks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.producer.sink.filter_boundary import passing
-from cdc.sql.ddl import classify
+from cdc.sql.statement import classify
 from tests.unit.producer.sink.test_router import statement
 
 FILTERS = {

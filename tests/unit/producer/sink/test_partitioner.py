@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cdc.model.commit_entry import Commits, Entry
 from cdc.model.position import Position
-from cdc.producer.sink.partitioner import Partitioner
+from cdc.producer.sink.router import Partitioner
 
 PARTITIONS = {"a": 1, "b": 3, "c/d": 2}
 START = Entry(next_sequence=0, position=Position("binlog.000001", 4), gtid_set="", server_uuid="u")

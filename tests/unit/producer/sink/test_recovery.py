@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import PromiseError, UserError
 from cdc.kafka import commit_log
-from cdc.kafka.epochs import HEADER
+from cdc.kafka.fragments import EPOCH_HEADER
 from cdc.model.commit_entry import Entry, Mark
-from cdc.model.partition import Partition
-from cdc.model.position import Position
+from cdc.model.position import Partition, Position
 from cdc.producer.copy.state import Pending
 from cdc.producer.sink import recovery
-from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.recovery import Recovered, _unseen, recover, require_chunks_before, since_last_start, true_entry
+from cdc.producer.sink.router import Partitioner
 from cdc.producer.sink.topic_admin import require_counted
 from tests.harness.simulated_broker import Broker, Written
 
@@ -246,7 +245,7 @@ def begun(epoch: int) -> Log:
 
 
 def stamped(epoch: int) -> list[tuple[str, str | bytes | None]]:
-    return [(HEADER, str(epoch).encode())] if epoch else []
+    return [(EPOCH_HEADER, str(epoch).encode())] if epoch else []
 
 
 def entry_of(following: int, *marks: Mark, copied: int = 0, last: dict[str, int] | None = None) -> Entry:

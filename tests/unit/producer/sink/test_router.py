@@ -17,9 +17,8 @@ from cdc.model.commit_entry import Partial
 from cdc.model.position import Position
 from cdc.model.record import Record
 from cdc.producer.decode.changes import Begin, Refused, Rows, RowsTransaction, Statement, TableShape
-from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.record_parts import Message
-from cdc.producer.sink.router import Router
+from cdc.producer.sink.router import Router, content_sum
 from cdc.producer.skips import Skips
 from cdc.sql.effects import ANY_DATABASE, Effect
 from tests.generators.binlog_events import event

@@ -27,9 +27,8 @@ from cdc.producer.decode.changes import (
     Structure,
     TableShape,
 )
-from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.record_parts import Message
-from cdc.producer.sink.router import Router
+from cdc.producer.sink.router import Router, content_sum
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
 from tests.unit.producer.sink.test_router import EVENT, GTID, PET, REFUSED, TABLE, router, row_sum, rows, statement

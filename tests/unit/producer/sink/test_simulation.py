@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from cdc.config.topic_names import Topics
+from cdc.consumer.preflight import continued
 from cdc.consumer.source import reader
 from cdc.consumer.source.assembler import Located, assemble
 from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.topic_checks import continued
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.fragments import Fragments

@@ -9,10 +9,7 @@ from cdc.consumer.state.status import Applied, Status
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.web.overview.answers import ProfileAnswers, Sample, StreamAnswers
-from cdc.web.sources.endpoint import EndpointAnswer
-from cdc.web.sources.polled import Answer
-from cdc.web.sources.server import FOLLOWER, LEADER, ServerAnswer
-from cdc.web.sources.stream import StreamAnswer
+from cdc.web.sources import FOLLOWER, LEADER, Answer, EndpointAnswer, ServerAnswer, StreamAnswer
 
 __all__ = ["FOLLOWER_NAME", "NOW", "follower", "leader", "program", "status", "stream"]
 

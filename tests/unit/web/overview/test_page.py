@@ -6,12 +6,11 @@ import pytest
 
 from cdc.model.position import Position
 from cdc.producer.copy.state import Pending
-from cdc.web.overview.answers import Sample, StreamAnswers
+from cdc.web.overview.answers import Sample, StreamAnswers, bytes_between, sample
 from cdc.web.overview.page import Stage, stream_page
 from cdc.web.overview.plots import plots
-from cdc.web.overview.progress import bytes_between, sample
 from cdc.web.rendering import render
-from cdc.web.sources.polled import Answer
+from cdc.web.sources import Answer
 from tests.unit.web.overview.streams import FOLLOWER_NAME, NOW, follower, leader, program, status, stream
 
 PARTS = ("path", "waits", "plots", "copies", "followers")

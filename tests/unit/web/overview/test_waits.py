@@ -10,7 +10,7 @@ from cdc.model.position import Position
 from cdc.producer.copy.requests import Request
 from cdc.web.overview.answers import Sample, StreamAnswers
 from cdc.web.overview.waits import BAD, GOOD, INFO, WAITS, sentences
-from cdc.web.sources.polled import Answer
+from cdc.web.sources import Answer
 from tests.unit.web.overview.streams import FOLLOWER_NAME, NOW, entry, follower, leader, program, status, stream
 
 PAUSED = status(79, paused=True)

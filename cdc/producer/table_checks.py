@@ -1,0 +1,202 @@
+"""Checks the leader's tables for what a follower could not repeat: masks, equal members of an ENUM or SET, cascades
+that are not logged.
+
+The binlog shows only the primary key of a table. The leader is queried for everything else: at the start, at the first
+rows of a table, and again after each statement. A column in the binlog that the leader's table no longer has may have
+been computed from a masked column, so it needs a mask, too.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+from cdc.config.filters import HASH, HASHED_BYTES, HASHED_TEXTS, NULL, Filters, Mask
+from cdc.errors import PromiseError, UserError
+from cdc.model.charset import member_texts
+from cdc.producer.binlog.leader import connected_cursor
+from cdc.producer.decode.table_map import Table
+
+__all__ = ["changed_silently", "check_masks", "mask_check", "mask_problem", "member_check"]
+
+_HINT = "mask it otherwise or not at all (filters.mask_columns), or leave the table out with filters.exclude_tables"
+MaskOf = Callable[[str], Mask | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    kind: str
+    nullable: bool
+    expression: str  # the expression of a generated column or of a default; empty if there is none
+
+
+def mask_check(settings: dict[str, Any], filters: Filters, *, name: str) -> Callable[[Table], None]:
+    """Returns a function that raises PromiseError for a table in the binlog whose rows can't be masked; it queries the
+    leader ``name`` about tables with masked columns.
+    """
+
+    def require(table: Table) -> None:
+        mask_of = partial(filters.mask, table.database, table.name)
+        columns = [column.name for column in table.columns]
+        if not any(map(mask_of, columns)):
+            return
+        masked = [column for column in table.key or () if mask_of(column)]
+        why = f"column {masked[0]} can't be masked: it is in the key" if masked else ""
+        if not why:
+            with connected_cursor(settings, name) as cursor:
+                why = mask_problem(cursor, table.database, table.name, mask_of, logged=columns)
+        if why:
+            raise PromiseError(
+                why, code="CDC-MASK-ROWS-UNFIT", where=f"table {table.database}.{table.name}", hint=_HINT
+            )
+
+    return require
+
+
+def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> list[str]:
+    """Raises UserError for the first table of the leader ``name`` that passes the filters and has a column that can't
+    be masked as configured. Returns the globs that match no column of the leader.
+    """
+    if not filters.masks:
+        return []
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS ORDER BY 1, 2")
+        columns = list(cursor.fetchall())
+        named = {(database, table) for database, table, column in columns
+                 if filters.mask(database, table, column) and filters.wants_table(database, table)}  # fmt: skip
+        for database, table in sorted(named):
+            if why := mask_problem(cursor, database, table, partial(filters.mask, database, table)):
+                raise UserError(why, code="CDC-MASK-UNFIT", where=f"table {database}.{table}", hint=_HINT)
+    return filters.masks.unused(columns)
+
+
+def mask_problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Iterable[str] = ()) -> str:
+    """Returns the reason why a column of the leader's table can't be masked; empty if all can. ``logged`` are the
+    columns of the table's rows in the binlog.
+    """
+    columns = list(_columns(cursor, database, table))
+    names = {column.name.casefold() for column in columns}
+    for name in logged:
+        if name.casefold() not in names and mask_of(name) is None:
+            return f"column {name} may have been computed from a masked one: the leader's table has it no more"
+    uses = list(_uses(cursor, database, table))
+    for column in columns:
+        mask = mask_of(column.name)
+        if mask is not None and (why := _why(column, mask) or _used(column.name, uses, columns, mask_of)):
+            return f"column {column.name} can't be masked: {why}"
+    return ""
+
+
+def _why(column: _Column, mask: Mask) -> str:
+    if mask.mode == HASH and column.kind not in HASHED_TEXTS | HASHED_BYTES:
+        return f"only text and bytes are hashed, and it is {column.kind.upper()}"
+    if mask.mode == NULL and not column.nullable:
+        return "it is NOT NULL"
+    return ""
+
+
+def _used(name: str, uses: Iterable[tuple[str, str]], columns: Iterable[_Column], mask_of: MaskOf) -> str:
+    names = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.I)
+    for what, expression in uses:
+        if names.search(expression):
+            return f"it is in {what}"
+    for other in columns:
+        if other.name != name and names.search(other.expression) and mask_of(other.name) is None:
+            return f"column {other.name} is computed from it"
+    return ""
+
+
+def _columns(cursor: Any, database: str, table: str) -> Iterator[_Column]:
+    cursor.execute(
+        "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, GENERATION_EXPRESSION "
+        "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (database, table),
+    )
+    for name, kind, nullable, default, extra, generated in cursor.fetchall():
+        computed = default if "DEFAULT_GENERATED" in extra else generated
+        yield _Column(name, kind.lower(), nullable == "YES", computed or "")
+
+
+_USES = {
+    "the unique key": "SELECT CONCAT(INDEX_NAME, ' (', COALESCE(COLUMN_NAME, EXPRESSION), ')') "
+    "FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0",
+    "the partitioning": "SELECT CONCAT_WS(', ', PARTITION_EXPRESSION, SUBPARTITION_EXPRESSION) "
+    "FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND PARTITION_NAME IS NOT NULL",
+    "a foreign key": "SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE "
+    "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND REFERENCED_TABLE_NAME IS NOT NULL",
+    "a foreign key of another table": "SELECT REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE "
+    "WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s",
+    "a CHECK": "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS JOIN "
+    "information_schema.TABLE_CONSTRAINTS USING (CONSTRAINT_SCHEMA, CONSTRAINT_NAME) "
+    "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+}
+
+
+def _uses(cursor: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
+    """Yields each use that a table makes of its columns and that masked values could violate, such as a unique key: its
+    description, and its columns or its expression.
+    """
+    for what, statement in _USES.items():
+        cursor.execute(statement, (database, table))
+        for text in {row[0] for row in cursor.fetchall()}:
+            yield what, text or ""
+
+
+# Finds out whether two members of an ENUM or SET are equal in its collation; a server without strict mode allows such
+# members.
+#
+# A server reads the text of such a member as the first of the equal members, so records can't contain the text. Only
+# the server knows which texts are equal, since each collation has its own rules: in utf8mb4_general_ci ß equals s, in
+# latin1_swedish_ci ü equals y.
+
+_MOST_ANSWERS = 10_000
+
+
+def member_check(
+    count_different: Callable[[Sequence[str], str, str], int],
+) -> Callable[[tuple[bytes, ...], str, str], bool]:
+    """Returns a function that decides whether any of the members in a character set and collation are equal.
+
+    ``count_different(texts, charset, collation)`` queries the server, and raises the errors of ``leader.inspect``.
+    """
+
+    @lru_cache(maxsize=_MOST_ANSWERS)
+    def are_equal(members: tuple[bytes, ...], charset: str, collation: str) -> bool:
+        if len(set(members)) < len(members):
+            return True
+        texts = member_texts(members, charset)
+        # If members are not valid text, records contain their numbers.
+        if len(members) < 2 or texts is None or collation.endswith(("_bin", "binary")):
+            return False
+        return count_different(texts, charset, collation) < len(members)
+
+    return are_equal
+
+
+# Finds foreign keys through which tables that the filters leave out change rows of tables that pass, on a leader that
+# does not log such changes (MySQL before 9.6, MariaDB).
+#
+# A follower has neither the other table's changes, nor a log of what they did.
+
+_QUESTION = (
+    "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+    "FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE DELETE_RULE NOT IN ('NO ACTION', 'RESTRICT') "
+    "OR UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT') ORDER BY 1, 2, 3, 4"
+)
+Named = Callable[[str, str], str]
+
+
+def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
+    """Returns the tables of the leader ``name`` that pass, and whose rows such a foreign key changes, each with the
+    other table. ``named`` writes the name of a table.
+    """
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(_QUESTION)
+        found = list(cursor.fetchall())
+    return [
+        f"{named(database, table)} by {named(of, parent)}"
+        for database, table, of, parent in dict.fromkeys(found)
+        if filters.wants_table(database, table) and not filters.wants_table(of, parent)
+    ]

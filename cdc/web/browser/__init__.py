@@ -1,1 +1,0 @@
-"""Shows the records of streams, and the messages of all topics of their clusters."""

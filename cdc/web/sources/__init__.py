@@ -1,1 +1,0 @@
-"""Queries servers, brokers and programs for the page, each in its own thread."""
