@@ -237,7 +237,8 @@ def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: S
     template = cached(f"mysql-data-{stamp}", lambda folder: dialect.initialise(programs, folder, settings)) / "data"
     aside = data.with_name("data.new")
     shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(template, aside)
+    # The spare files of the redo log are half of the data, and a server creates those that it lacks.
+    shutil.copytree(template, aside, ignore=shutil.ignore_patterns("#ib_redo*_tmp"))
     aside.rename(data)
 
 
