@@ -1,10 +1,13 @@
 """What holds for every test: the server fixtures, and that a run which must prove something on real servers does."""
 
+import fcntl
 import gc
 import logging
 import os
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -107,11 +110,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"pytest-xdist ignores the group of {lost[0]} and {len(lost) - 1} others")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collects tests without collections of garbage, which would look through a million objects again and again.
+
+    Where no test is compiled yet, one process compiles them and the others wait, which would do the same meanwhile.
+    """
+    gc.disable()
+    with ExitStack() as until_compiled:
+        if hasattr(session.config, "workerinput") and not _compiled(session.config):
+            run = Path(tempfile.gettempdir(), f"cdc-tests-{session.config.workerinput['testrunuid']}")
+            lock = until_compiled.enter_context(run.open("a"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                until_compiled.callback(run.unlink, missing_ok=True)
+            except BlockingIOError:
+                fcntl.flock(lock, fcntl.LOCK_SH)
+        return (yield)
+
+
+def _compiled(config: pytest.Config) -> bool:
+    return any(any(config.invocation_params.dir.joinpath(each).glob("**/__pycache__")) for each in config.args)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """What is there by now stays to the end: no later collection of garbage looks through a million objects of it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -80,9 +80,14 @@ def numbers_given_twice(follower: MySql, records: Iterable[Record]) -> list[str]
             for column, value in zip(record.columns, row.after or (), strict=False):
                 number = next(iter(value.values())) if isinstance(value, dict) else 0
                 seen[column] = max(seen.get(column, 0), number if isinstance(number, int) else 0)
+    if not highest:
+        return []
     with follower.root() as connection, connection.cursor() as cursor:
+        # Of all databases the server would describe the thousands of columns of its own.
         cursor.execute(
-            "SELECT table_schema, table_name, column_name FROM information_schema.columns WHERE extra LIKE '%auto_inc%'"
+            "SELECT table_schema, table_name, column_name FROM information_schema.columns "
+            "WHERE table_schema IN %s AND extra LIKE '%%auto_inc%%'",
+            ([database for database, _ in highest],),
         )
         return [
             f"{database}.{table}"

@@ -26,10 +26,13 @@ class Load:
     confirmed.
     """
 
-    def __init__(self, leader: MySql, *, seed: int | str, database: str = DATABASE) -> None:
+    def __init__(
+        self, leader: MySql, *, seed: int | str, database: str = DATABASE, pause_seconds: float = 0.02
+    ) -> None:
         self._leader = leader
         self.database = database
         self._random = random.Random(seed)
+        self._pause = pause_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._failure: BaseException | None = None
@@ -68,7 +71,7 @@ class Load:
             work = self._random.choices((self._changes, self._bulk, self._definition), weights=(95, 3, 2))[0]
             work(cursor)
             self.transactions += 1
-            self._stop.wait(0.02)  # a load without pauses would take CPU time from everything else
+            self._stop.wait(self._pause)  # a load without pauses would take CPU time from everything else
 
     def _changes(self, cursor: Any) -> None:
         """One to five changes in one transaction."""

@@ -16,6 +16,7 @@ __all__ = ["END_TRANSACTION", "LIST_OFFSETS", "Relay"]
 # Kinds of Kafka requests (https://kafka.apache.org/protocol#protocol_api_keys).
 LIST_OFFSETS, END_TRANSACTION = 2, 26
 _KAFKA_HEAD = struct.Struct(">ih")
+_HELD = 1 << 16  # bytes that each side of a connection may hold; the kernel's own choice is megabytes
 
 
 class Relay:
@@ -85,9 +86,13 @@ class Relay:
                 client, _ = self._listener.accept()
             except OSError:
                 return  # closed
+            server = socket.socket()
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _HELD)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _HELD)
             try:
-                server = socket.create_connection(("127.0.0.1", self.server))
+                server.connect(("127.0.0.1", self.server))
             except ConnectionError:
+                server.close()
                 client.close()  # a server that is away would do so
                 continue
             threading.Thread(target=self._connection, args=(client, server), daemon=True).start()

@@ -44,10 +44,12 @@ def pytest_configure_node(node: Any) -> None:
 
 @contextmanager
 def started(folder: Path, **options: Any) -> Iterator[MySql]:
-    """A server on fresh data in ``folder``, for several tests."""
+    """A server on fresh data in ``folder``, for several tests, of which none kills it: it writes no redo log."""
     server = MySql(folder, extra_args=KILLED_AT_MOST, **options)
     try:
-        yield server.start()
+        with server.start().root() as connection, connection.cursor() as cursor:
+            cursor.execute("ALTER INSTANCE DISABLE INNODB REDO_LOG")
+        yield server
     finally:
         # No test needs the data any more, so none waits for an orderly end.
         server.kill()
@@ -69,14 +71,15 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def leader_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A leader of MySQL 8.0, shared like ``leader``."""
+    """A leader of MySQL 8.0, shared like ``leader`` by the tests of a module: few have one, and a server that nobody
+    uses uses CPU time nevertheless."""
     with started(tmp_path_factory.mktemp("leader"), server_id=3, find=mysql_programs_80) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def follower_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
     """A follower of MySQL 8.0, shared like ``follower``. Tests that use it are in the xdist_group "8.0"."""
     with started(tmp_path_factory.mktemp("follower"), server_id=4, find=mysql_programs_80) as server:

@@ -1,15 +1,15 @@
 """Servers that tests may kill, used again by later tests once nothing is left of the test before.
 
 To start a server costs more than most tests do with it. One that is given back has its databases dropped, its binlog
-begun anew and its connections closed; where it has other accounts, tablespaces or settings than at first, a prepared
-transaction, a replica's state, or does not run, it ends instead. Between two tests a server sleeps (SIGSTOP), and so
-uses no CPU time.
+begun anew, its connections closed and its settings put back, and is no replica any more; where it has other accounts or
+tablespaces than at first, a setting that only a start can put back, a prepared transaction, or does not run, it ends
+instead. Between two tests a server sleeps (SIGSTOP), and so uses no CPU time.
 """
 
 import os
 import shutil
 import signal
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +26,8 @@ __all__ = ["KILLED_AT_MOST", "ServerPool", "state_of"]
 # A machine that goes down would lose what is not synchronised with its disk; a server that is killed loses nothing.
 # Native AIO reserves requests, of which a machine has few (fs.aio-max-nr), for as long as a server lives.
 KILLED_AT_MOST = (
-    "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2", "--innodb-log-writer-threads=OFF",
-    "--innodb-use-native-aio=OFF",
+    "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync",
+    "--innodb-log-writer-threads=OFF", "--innodb-use-native-aio=OFF",
 )  # fmt: skip
 _ACCOUNTS = (
     "user", "db", "tables_priv", "columns_priv", "procs_priv", "proxies_priv", "global_grants", "role_edges",
@@ -108,20 +108,28 @@ class ServerPool:
 
 def _like_new(pooled: _Pooled) -> bool:
     """Whether the server could be brought into the state of a new one."""
+    assert pooled.state is not None
     try:
-        _emptied(pooled.server)
+        _emptied(pooled.server, pooled.state[0])
         return pooled.state == state_of(pooled.server)
     except (pymysql.MySQLError, CdcError, OSError):
         return False
 
 
-def _emptied(server: MySql) -> None:
+def _emptied(server: MySql, settings: Mapping[str, str]) -> None:
     own = "SELECT id FROM information_schema.processlist WHERE user NOT IN ('system user', 'event_scheduler')"
     with server.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
         cursor.execute(f"{own} AND id <> CONNECTION_ID()")
         for (number,) in cursor.fetchall():
             with suppress(pymysql.MySQLError):  # it has ended meanwhile
                 cursor.execute(f"KILL {number}")
+        # First what might refuse, or bring back, what follows.
+        cursor.execute("SHOW GLOBAL VARIABLES")
+        for name, value in cursor.fetchall():
+            if name not in _CHANGING and value != (first := settings.get(name, value)):
+                cursor.execute(f"SET GLOBAL {name} = %s", [int(first) if first.isdigit() else first])
+        cursor.execute("STOP REPLICA")
+        cursor.execute("RESET REPLICA ALL")
         cursor.execute("SET lock_wait_timeout = 30, foreign_key_checks = 0")
         cursor.execute("SHOW DATABASES")
         for database in {name for (name,) in cursor.fetchall()} - _SYSTEM:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -27,6 +28,7 @@ __all__ = ["MARIADB", "MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants",
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
 _START_SECONDS = 300  # seconds; a start takes ten seconds on an idle machine, so only a hanging start takes longer
+_SETTING_SECONDS = 5
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
 _FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only if it has no data yet
@@ -167,6 +169,11 @@ class MySql:
 
     def stop(self) -> None:
         """Shuts the server down cleanly, if it is running."""
+        if self.running():
+            # While a server that stops waits for its connections to end, a running event scheduler uses a whole core.
+            limits = {"connect_timeout": _SETTING_SECONDS, "read_timeout": _SETTING_SECONDS}
+            with suppress(pymysql.MySQLError), self.root(**limits) as connection, connection.cursor() as cursor:
+                cursor.execute("SET GLOBAL event_scheduler = OFF")
         self.process.stop()
 
     def kill(self) -> None:
@@ -237,7 +244,8 @@ def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: S
     template = cached(f"mysql-data-{stamp}", lambda folder: dialect.initialise(programs, folder, settings)) / "data"
     aside = data.with_name("data.new")
     shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(template, aside)
+    # The spare files of the redo log are half of the data, and a server creates those that it lacks.
+    shutil.copytree(template, aside, ignore=shutil.ignore_patterns("#ib_redo*_tmp"))
     aside.rename(data)
 
 

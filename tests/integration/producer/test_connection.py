@@ -51,6 +51,12 @@ def dumps(leader: MySql) -> list[int]:
     return [row[0] for row in execute(leader, "SHOW PROCESSLIST") if str(row[4]).startswith("Binlog Dump")]
 
 
+def dump_state(leader: MySql) -> str:
+    """What the newest connection that sends the binlog does."""
+    rows = execute(leader, "SHOW PROCESSLIST")
+    return str(max(row for row in rows if str(row[4]).startswith("Binlog Dump"))[6])
+
+
 def newest(kafka: Kafka, topic: str) -> Entry:
     """The commit log's newest entry."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
@@ -99,10 +105,11 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
             assert not relay.cuts, log
         # More than sockets hold, so that the leader has to wait for one who does not read.
         for trouble in troubles:
-            insert(leader, 1_000)
+            insert(leader, 400)
             relay.slowly = 0.002  # so that the trouble comes in time, however fast the machine is
             with running("cdc-producer", path) as process:
                 until(lambda: newest(kafka, path.stem).partial, what="a part of the transaction")
+                assert dump_state(leader).startswith("Sending")
                 trouble(leader, process, relay)
                 insert(leader, 1)
                 end = Position(*position(leader))

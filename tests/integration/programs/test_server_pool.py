@@ -44,6 +44,11 @@ def test_a_server_is_given_again_as_a_new_one_or_not_at_all(pool: ServerPool) ->
     left_open = server.root(database="a`b")
     with left_open.cursor() as cursor:
         cursor.execute("LOCK TABLES t WRITE")
+    new = state_of(server)
+    execute(
+        server, f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {server.port}", "START REPLICA",
+        "SET GLOBAL binlog_row_metadata = MINIMAL", "SET GLOBAL binlog_stmt_cache_size = 4096",
+    )  # fmt: skip
     pool.give_back(first)
     second = pool.mysql(server_id=7)
     left_open.close()
@@ -52,7 +57,7 @@ def test_a_server_is_given_again_as_a_new_one_or_not_at_all(pool: ServerPool) ->
     assert ("a`b",) not in execute(server, "SHOW DATABASES")
     assert [row[2] for row in execute(server, "SHOW BINLOG EVENTS")] == ["Format_desc", "Previous_gtids"]
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (i INT)")
-    new = state_of(server)
+    assert state_of(server) == new
     for left, back in LEFT.items():
         execute(server, *left.split("; "))
         assert state_of(server) != new, left

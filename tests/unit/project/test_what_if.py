@@ -5,6 +5,7 @@ Codes, messages and what begins with "hint: " are made from cdc/; the rest is wr
 corrects their messages. The audit's reasons for no verdict are no errors, and have rows without a code.
 """
 
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ def code_of(line: str) -> str:
     return found[1] if found else ""
 
 
+@functools.cache
 def by_code() -> dict[str, list[Message]]:
     found: dict[str, list[Message]] = {}
     for each in messages():
@@ -59,7 +61,7 @@ def said(of_code: list[Message]) -> str:
 
 def written(page: list[str]) -> list[str]:
     """The page with the codes and messages that cdc/ has, and with what it says about them."""
-    codes, made, last = by_code(), [], dict[Section, int]()
+    codes, made, last = by_code().copy(), [], dict[Section, int]()
     for section, line in in_sections(page):
         code = code_of(line)
         if not code:
@@ -98,12 +100,16 @@ def test_every_error_with_a_hint_has_a_code() -> None:
     assert raised_without_code() == []
 
 
-@pytest.mark.parametrize("code", sorted(by_code()))
-def test_a_code_is_in_the_section_of_its_errors(code: str) -> None:
-    """All errors of a code have one exit status, and are of one program or of every program."""
-    [(program, status)] = [section for section, line in in_sections(lines()) if code_of(line) == code]
-    assert {each.status for each in by_code()[code]} == {status}
-    assert program == SHARED or {each.program for each in by_code()[code]} <= {program, SHARED}
+def test_each_code_is_in_the_section_of_its_errors() -> None:
+    """All errors of a code have one exit status, and are of one program or of every program.
+
+    One test for all: as cases of a test, the codes would be found in the source whenever tests are collected.
+    """
+    found = [(code, section) for section, line in in_sections(lines()) if (code := code_of(line))]
+    assert sorted(code for code, _ in found) == sorted(by_code())
+    for code, (program, status) in found:
+        assert {each.status for each in by_code()[code]} == {status}, code
+        assert program == SHARED or {each.program for each in by_code()[code]} <= {program, SHARED}, code
 
 
 def test_every_reason_for_no_verdict_has_its_row() -> None:
