@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import free_port
 
 __all__ = ["KafkaCluster"]
 
