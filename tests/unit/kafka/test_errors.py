@@ -20,7 +20,6 @@ PASSING = [KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN]
         for code in (
             *DENIED,
             KafkaError._INVALID_ARG,
-            KafkaError.INVALID_REPLICATION_FACTOR,
             KafkaError.INVALID_CONFIG,
             KafkaError.POLICY_VIOLATION,
         )
