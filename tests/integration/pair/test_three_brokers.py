@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.kafka_cluster import KafkaCluster
+from cdc.sandbox.server.kafka import Kafka, KafkaCluster
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.list_append import History
 from tests.checks.sequences import broken_places
