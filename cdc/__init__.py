@@ -11,7 +11,7 @@ The data path:
 
 In cdc.producer, cdc.consumer and cdc.spark (the audit), the module ``pipeline`` connects the parts of the program.
 cdc.tail prints records, cdc.reader iterates over them in Python, and cdc.sandbox runs real servers. The programs
-share kafka, service, config, sql, model and errors; each of these imports only those after it.
+share kafka, service, config, sql, model and errors; in this order, each imports only later ones.
 """
 
 from importlib import import_module

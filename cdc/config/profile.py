@@ -77,7 +77,7 @@ def parsed_start(text: str) -> GtidSet | Position:
 
 
 def _gtids(text: str) -> GtidSet:
-    """Returns the transactions of a GTID set, or before a GTID position of MariaDB. Raises UserError."""
+    """Parses a GTID set, or a GTID position of MariaDB and returns all transactions up to it. Raises UserError."""
     is_position = all(is_gtid(gtid.strip()) and ":" not in gtid for gtid in text.split(","))
     return executed_before(text) if is_position else GtidSet.parse(text)
 
@@ -273,7 +273,7 @@ def _check_librdkafka(settings: Mapping[str, Any]) -> None:
     # only decimal digits.
     if not str(largest).isdecimal():
         raise UserError(
-            f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
+            f"{largest!r} is no whole number in decimal digits",
             code="CDC-PROFILE-MESSAGE-BYTES",
             where='profile key kafka.librdkafka."message.max.bytes"',
             hint="write it without fraction, sign, blanks or letters: 100000000",

@@ -63,7 +63,7 @@ class Comparison:
         """
         self._theirs = table_definitions(self._leader.database, wants=self._wanted)
         theirs = {self._name(*table) for table in self._theirs.tables}
-        # The follower shows names in lower case, where it folds them; the leader's filters have them in any case.
+        # A follower that folds names shows them in lower case; the leader's filters may contain them in any case.
         leader = self._leader.filters.folded() if self._folds else self._leader.filters
         own, ours = self._profile.consumer.schema, self._profile.filters
 
@@ -301,7 +301,7 @@ class _Check:
             return
         brokers, commits = Brokers(self._profile.kafka.properties()), self._profile.kafka.topics().commits
         newest = brokers.commits(commits)
-        # To a leader that stores names in lower case, its producer's filters mean names in any case.
+        # If the leader stores names in lower case, its producer's filters match names in any case.
         leader = leader.folded() if newest is not None and newest.folds_names else leader
         compare = Comparison(self._startup.scope, leader, self._startup.renames, folds=self._session.folds_names)
         compare.read()

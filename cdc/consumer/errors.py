@@ -144,8 +144,8 @@ class Unapplicable(PromiseError):
         self._say()
 
     def mend(self, hint: str, *, defined: str = "") -> None:
-        """Puts the remedy for the follower's table at the beginning of the hint. ``defined`` describes the definition
-        of the column on both servers.
+        """Replaces the remedy in the hint by ``hint``, a remedy for the follower's table. ``defined`` describes the
+        definition of the column on both servers.
         """
         self.what = f"{self.what}; {defined}" if defined else self.what
         self._fix = f"{hint}; then start again, nothing was applied in part"

@@ -63,8 +63,8 @@ class Tally:
 
 
 class Copies:
-    """Adds up the counts of chunks. ``total`` is the sum for all tables. There is also a sum for each table, which
-    begins with the table's first chunk or, if that came earlier, with the program's start.
+    """Adds up the counts of chunks. ``total`` is the sum for all tables. There is also a sum for each table: of all
+    chunks of its copy, except those that were applied before the program's start.
     """
 
     def __init__(self) -> None:

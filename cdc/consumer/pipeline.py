@@ -96,7 +96,7 @@ def _opened(profile: Profile, opened: ExitStack, *, retry: Retry, counters: Coun
                 if not counters.standby:
                     event(_LOG, "standby: waits until the other consumer ends", reason=error.what)
                 counters.standby = True
-                retry.success()  # the follower has answered: earlier failures do not count for the next weeks
+                retry.success()  # the follower has answered: later failures begin a new count, even after weeks
             else:
                 opened.enter_context(attempt.pop_all())
                 if counters.standby:
@@ -223,8 +223,8 @@ def _applied(
     profile, applier, renaming = startup.profile, stages.applier, stages.renaming
     startup.load_names(renaming)
     records = startup.source.records(startup.calls.stop)
-    # Only for a new follower, the setting is compared with the leader's. Later the producer itself refuses a leader
-    # with another lower_case_table_names.
+    # The lower_case_table_names of both servers are compared only for a new follower. Later the producer itself refuses
+    # a leader with another value.
     if applier.checkpoint.sequence < 0:
         records = startup.known_names(records)
     if renaming:

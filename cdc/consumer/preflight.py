@@ -245,7 +245,7 @@ def connect(session: Session, *, name: str) -> None:
 def problems(session: Session, *, name: str) -> list[UserError]:
     """Connects for the first time, and returns what must be changed on the server before anything is applied.
 
-    Raises UserError if our user can't connect, Stopped, and Disconnected if the server does not answer.
+    Raises Stopped, UserError if our user can't connect, and Disconnected if the server does not answer.
     """
     with answering(name):
         session.connect()
@@ -419,13 +419,14 @@ def _tell_definers(session: Session) -> None:
         event(
             _LOG, "a view, procedure or function whose definer is not our user, or is no account here, will stop the "
             "consumer",
-            hint=f"where the leader has such: GRANT {', '.join(missing)} ON *.* TO {_account(session)}, on the "
-            "follower; or create it here with a definer of your choice, and go on with --skip",
+            hint=f"if the leader has such objects, run on the follower: GRANT {', '.join(missing)} ON *.* TO "
+            f"{_account(session)}; or create them there with a definer of your choice, and go on with --skip",
         )  # fmt: skip
     if held.isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
-            hint=f"where the leader has such: GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}, on the follower",
+            hint="if the leader has such objects, run on the follower: "
+            f"GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}",
         )  # fmt: skip
 
 

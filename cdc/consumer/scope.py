@@ -36,7 +36,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def require_one_follower(profile: Profile) -> None:
-    """Raises UserError if the profile names several servers: only the producer looks for the one that takes writes."""
+    """Raises UserError if the profile names several servers: only the producer can find the one that accepts writes."""
     if profile.database.hosts:
         raise UserError(
             "a consumer has one follower",

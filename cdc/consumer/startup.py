@@ -79,7 +79,7 @@ class Startup:
         """Connects to the follower once it answers, and checks it. ``opened`` closes the connections when the program
         ends.
 
-        Raises UserError if the follower does not meet the requirements, ServerGone, Stopped.
+        Raises Stopped, ServerGone, and UserError if the follower does not meet the requirements.
         """
         session = Session(profile.database, lock=profile.mysql_resource_name, stop=stop, schema=profile.consumer.schema)
         startup = cls.unconnected(profile, session, opened, retry=retry, stop=stop)
@@ -163,7 +163,7 @@ class Startup:
     def _connect(self) -> None:
         """Connects to the follower once it answers, and checks it.
 
-        Raises UserError if the follower does not meet the requirements, Stopped, ServerGone.
+        Raises Stopped, ServerGone, and UserError if the follower does not meet the requirements.
         """
         self._once_connected(lambda: None)
         if not self.session.local_infile:
@@ -174,7 +174,7 @@ class Startup:
         topic of the commit log.
 
         Waits until the producer creates a missing topic; returns None if the program is stopped while it waits. Raises
-        UserError for a missing topic if ``wait`` is false, ServerGone.
+        ServerGone, and UserError for a missing topic if ``wait`` is false.
         """
         name = self.profile.kafka.topics().main
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"

@@ -286,8 +286,8 @@ def _answers(
 def between(
     consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int], group: str = _GROUP
 ) -> Iterator[Message]:
-    """Reads the messages of each partition from its start up to its end, each partition in order. ``consumer`` is a
-    consumer of ``connected``; ``group`` is its group, for errors.
+    """Yields the messages of each partition from its start up to its end, each partition in order. ``connected`` must
+    have created ``consumer``; ``group`` is the consumer's group, for errors.
 
     Raises Disconnected if the brokers do not answer or no longer have the messages, UserError if they refuse a request.
     """
@@ -317,7 +317,7 @@ def _read_error(error: KafkaError, where: str, group: str) -> CdcError:
     if error.code() in NOT_AUTHORIZED:
         return denied(error, operation="READ", where=where, group=group)
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
-        # The caller asks for the offsets again, which begin later now, or end earlier.
+        # The caller requests the first and last offsets again; these have changed.
         return Disconnected(
             f"the messages to read next are gone from the topic: {error.str()}",
             code="CDC-TOPIC-OFFSETS-GONE",
@@ -347,7 +347,7 @@ def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
-        # Where retention or a new leader has removed an offset, librdkafka would go on at the end of the partition, as
+        # If retention or a new leader has removed an offset, librdkafka would continue at the end of the partition, as
         # if there were no messages.
         "auto.offset.reset": "error",
         "allow.auto.create.topics": False,

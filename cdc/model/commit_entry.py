@@ -146,8 +146,8 @@ class Mark(NamedTuple):
 class Partial:
     """The part of a leader's ``transaction`` that is committed to Kafka. It has ``rows`` rows in ``records`` records.
 
-    ``rows`` is None in an entry of an older version, which counts only records. ``newest`` is the ``content_sum`` of
-    the last committed row. A producer that resumes the transaction on another server compares this sum, because that
+    ``rows`` is None in an entry of an older cdc, which counts only records. ``newest`` is the ``content_sum`` of the
+    last committed row. A producer that resumes the transaction on another server compares this sum, because that
     server may have logged the transaction with other rows, for example with the rows that foreign keys have changed.
     ``unordered`` is the sum of the checksums of those committed rows that another server may log in another order; it
     is left out of the JSON if it is 0.
@@ -176,8 +176,8 @@ class Entry:
     ``lower_case_table_names`` 1. The eight fields from ``prepared`` to ``folds_names`` are left out of the JSON if they
     are empty. ``filters`` are the filters of the producer that wrote the entry, in the form of ``Filters.listed``.
     ``origin`` are the GTIDs of the transactions before the first record; None if some of them may have no GTID.
-    ``filters`` and ``origin`` are None in entries of older versions; ``origin`` is also None in newer entries of a log
-    that an older version began.
+    ``filters`` and ``origin`` are None in entries of older versions of cdc; ``origin`` is also None in newer entries of
+    a log that an older version began.
     """
 
     next_sequence: int
@@ -231,8 +231,8 @@ class Entry:
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
-            # An older version wrote this entry. The entry counts only records; its field "cut" described how they were
-            # split.
+            # An older version of cdc wrote this entry. The entry counts only records; its field "cut" described how
+            # the rows were split into records.
             partial["rows"] = None
         unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
         body = {key: value for key, value in body.items() if key not in unknown}

@@ -292,14 +292,14 @@ LAST = (1 << 63) - 2  # the highest number that MySQL accepts
 
 
 def ddl_uuid(resource: str) -> str:
-    """Returns the source (UUID) of the GTIDs under which an earlier version executed the statements of the leader
-    ``resource``."""
+    """Returns the source (UUID) of the GTIDs under which an earlier version of cdc executed the statements of the
+    leader ``resource``."""
     return str(uuid.uuid5(_NAMESPACE, resource))
 
 
 def former_gtid(resource: str, sequence: int) -> str:
-    """Returns the GTID under which an earlier version executed a statement of the leader ``resource``; ``sequence`` is
-    the statement's sequence (from 0).
+    """Returns the GTID under which an earlier version of cdc executed a statement of the leader ``resource``;
+    ``sequence`` is the statement's sequence (from 0).
     """
     return f"{ddl_uuid(resource)}:{sequence + 1}"
 

@@ -1,5 +1,5 @@
-"""Names databases and tables: their URIs in records (docs/record-format.md), and their lower case as a server with
-``lower_case_table_names = 1`` has it. Pure.
+"""Defines the URIs of databases and tables in records (docs/record-format.md), and folds names: converts them to lower
+case as a server with ``lower_case_table_names = 1`` does. Pure.
 
 Such a server logs rows under folded names, but statements as the client typed them. It folds each character by itself,
 according to the tables of Unicode 3.0; it does not fold letters that were added later. All other modules fold names

@@ -1,4 +1,4 @@
-"""Defines where something stands: a position in a leader's binlog, and a partition of a Kafka topic."""
+"""Defines a position in a leader's binlog, and a partition of a Kafka topic, with their names."""
 
 from typing import NamedTuple, Self
 

@@ -29,7 +29,7 @@ def logs_cascades(version: str) -> bool:
 
 
 def makes_column_references(version: str) -> bool | None:
-    """Whether a server with this ``version`` makes foreign keys of REFERENCES in the definitions of columns, as MySQL
+    """Whether a server with this ``version`` creates a foreign key for REFERENCES in a column's definition, as MySQL
     does from 9.0 on; None for an unknown version."""
     numbers = re.match(r"\d+", version)
     return None if numbers is None else int(numbers[0]) >= 9

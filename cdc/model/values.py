@@ -99,19 +99,19 @@ def display(value: Value) -> str:
 
 # Converts the values in records to Python objects.
 #
-# ======================  =============================================================================== MySQL
-# Python ======================  =============================================================================== NULL
-# None integers, BIT, YEAR     int FLOAT, DOUBLE           float DECIMAL                 decimal.Decimal, with the
-# column's number of digits after the point text types, ENUM        str; bytes for text in a character set that Python
-# has no exact codec for SET                     tuple of str; int where a record contains the members' bit mask BINARY,
-# BLOB            bytes; so are GEOMETRY and VECTOR, as the server stores them DATE, DATETIME          datetime.date,
-# datetime.datetime without a zone TIMESTAMP               datetime.datetime in UTC TIME
-# datetime.timedelta JSON                    None, bool, int, float, str, list and dict, and for members of SQL types
-# the types above ======================
-# ===============================================================================
+#     NULL                                         None
+#     integers, BIT, YEAR                          int
+#     FLOAT, DOUBLE                                float
+#     DECIMAL                                      Decimal, with the column's number of digits after the point
+#     text types, ENUM                             str; bytes if Python has no exact codec for the character set
+#     SET                                          tuple of str; int if the record contains the members' bit mask
+#     BINARY, BLOB, GEOMETRY, VECTOR               bytes, as the server stores them
+#     DATE, DATETIME                               date, datetime without a time zone
+#     TIMESTAMP, TIME                              datetime in UTC, timedelta
+#     JSON                                         Python's JSON types; members of SQL types get the types above
 #
-# Python has no date with a zero in its year, month or day, and none such as February 31, which the server allows with
-# ``ALLOW_INVALID_DATES``: such a DATE, DATETIME or TIMESTAMP is a str, as the server shows it.
+# MySQL allows dates that Python lacks: with a zero in the year, month or day, or, with ``ALLOW_INVALID_DATES``, such as
+# February 31. A DATE, DATETIME or TIMESTAMP with such a date becomes a str, in the form in which the server shows it.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -93,7 +93,7 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
             f"there is no report: {error.strerror}", code="CDC-REPORT-UNREADABLE", where=f"{where}: {error.filename}"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"what is there is no report of cdc-audit ({type(error).__name__}: {error})"
+        what = f"the file is no report of cdc-audit ({type(error).__name__}: {error})"
         raise UserError(what, code="CDC-REPORT-UNREADABLE", where=where, hint=_AUDIT_AGAIN) from None
 
 

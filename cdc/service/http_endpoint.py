@@ -101,7 +101,7 @@ class _Server(ThreadingMixIn, TCPServer):
     def health(self, *, of_servers: bool = False) -> tuple[bool, bytes]:
         """Returns the verdict of all checks, or only of the checks of servers."""
         asked_at = time.monotonic()
-        # Only one thread runs the checks at a time, and all requests that came before the checks began get their
+        # Only one thread runs the checks at a time, and all requests that came before these checks began use the
         # results. Otherwise threads would pile up while a server does not answer.
         with self._checking:
             if self._checked_at < asked_at:

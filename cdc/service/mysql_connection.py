@@ -26,10 +26,10 @@ def connected(*, server_id: int | None = None, **settings: Any) -> Any:
     another server than before. If another server answers, raises OperationalError with the number for an unreachable
     server.
 
-    The function is called for each connection, since the password may change while a program runs. Without ``ssl``
-    among the settings the connection uses TLS if the server supports it, and no certificate is checked. Raises
-    pymysql's errors, with the number TLS_FAILED if TLS fails, or if TLS is required and the server does not support it,
-    and the errors of the password function.
+    The password function is called for each connection, since the password may change while a program runs. If the
+    settings lack ``ssl``, the connection uses TLS if the server supports it, and no certificate is checked. Raises the
+    errors of the password function and of pymysql; the number of an error is TLS_FAILED if TLS fails, or if TLS is
+    required and the server does not support it.
     """
     if callable(settings.get("password")):
         settings["password"] = settings["password"]()

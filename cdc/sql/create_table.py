@@ -130,7 +130,7 @@ def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
 
 
 def _skip_brackets(reader: SqlReader) -> bool:
-    """If a bracket comes next, skips it and everything up to its end. Returns whether a bracket came."""
+    """Skips a bracket that comes next, its content, and the bracket that closes it. Returns whether a bracket came."""
     depth = int(reader.mark("("))
     found = depth > 0
     while depth and reader.at < len(reader.items):
@@ -141,8 +141,8 @@ def _skip_brackets(reader: SqlReader) -> bool:
 
 # Finds foreign keys that some servers ignore.
 #
-# Before version 9.0, MySQL ignored those in the definitions of columns (``a INT REFERENCES t (id)``). Each server
-# ignores all foreign keys of a table in an engine that has none.
+# MySQL before 9.0 ignores foreign keys in column definitions (``a INT REFERENCES t (id)``). All versions ignore all
+# foreign keys of a table whose engine does not support them.
 
 _TWO_WORDS = ("SET", "NO")  # SET NULL, SET DEFAULT, NO ACTION
 
@@ -150,8 +150,8 @@ _TWO_WORDS = ("SET", "NO")  # SET NULL, SET DEFAULT, NO ACTION
 def column_references(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> list[tuple[int, int]]:
-    """Returns the start and end of each such clause, in the order of the text; empty for a statement that is not CREATE
-    TABLE or ALTER TABLE.
+    """Returns the start and end of each foreign key in a column definition, in the order of the text; empty for a
+    statement that is not CREATE TABLE or ALTER TABLE.
     """
     if "REFERENCES" not in text.upper():
         return []
@@ -177,8 +177,8 @@ def column_references(
 def follows_the_engine(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> bool:
-    """Whether a CREATE TABLE or ALTER TABLE has foreign keys and names no engine. Also false for a CREATE TABLE IF NOT
-    EXISTS, since the table may have been there.
+    """Whether a CREATE TABLE or ALTER TABLE has foreign keys and names no engine. Always false for CREATE TABLE IF NOT
+    EXISTS, since the table may have existed already.
     """
     if "REFERENCES" not in text.upper():
         return False
@@ -261,8 +261,8 @@ def with_folded_names(text: str) -> str:
     """Returns the output of SHOW CREATE TABLE with the names in constraints in lower case, for a comparison with a
     server that stores names of tables in lower case.
 
-    It shows those of referenced tables so, and makes names of constraints of its own (``pet_ibfk_1``) from the name of
-    the table. The case of a constraint's name has no meaning.
+    Such a server shows the names of referenced tables in lower case, and derives its constraint names (``pet_ibfk_1``)
+    from the table's name. The case of a constraint's name has no meaning.
     """
     return _CONSTRAINT_LINE.sub(lambda line: _NAMES.sub(lambda name: folded(name[0]), line[0]), text)
 

@@ -273,8 +273,8 @@ def way_out(doubt: str) -> str:
 
 
 def _of_settings(items: list[Token], *, adds: bool) -> list[str]:
-    """Returns the doubts about values of the rows that a clause computes, in AS (…) STORED or, if it adds a column
-    (``adds``), in DEFAULT (…): a division, and WEEK without a mode, depend on settings that no log contains.
+    """Returns the doubts about row values that a clause computes in AS (…) STORED or, if it adds a column (``adds``),
+    in DEFAULT (…). A division, and WEEK without a mode, depend on settings that no log contains.
     """
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()

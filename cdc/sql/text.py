@@ -139,8 +139,7 @@ def readable(text: str) -> str:
 # - the definition of a table that is created from a query, from a temporary table, or with a generated invisible key;
 # - the head of a view, up to its query; the definer of a trigger or event;
 # - the definer and the name of a routine, and, after the routine's parameters, the type that it returns, its comment,
-# and
-#   its body in another language than SQL;
+#   and its body in another language than SQL;
 # - the definition of a library.
 #
 # MySQL's own replicas read these parts in the session's character set, so the names of such objects differ there. In a

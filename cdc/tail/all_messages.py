@@ -64,7 +64,7 @@ class AllMessages:
         return not self._behind and not self._newest
 
     def next(self, wait: float) -> Iterator[Shown]:
-        """Waits up to ``wait`` seconds for the next message."""
+        """Yields first the last messages, then at each call the next one; waits up to ``wait`` seconds for it."""
         newest, self._newest = self._newest, []
         yield from newest
         message = self._consumer.poll(wait)

@@ -93,8 +93,8 @@ class Applier:
         """Applies each batch exactly once. A None among the batches means that there are no more batches for now; the
         method yields None once all earlier batches have committed.
 
-        Ends early if ``stop`` is set while the follower is unreachable. Raises PromiseError for a row or statement that
-        can't be applied, ServerGone if the follower stays unreachable, Reread.
+        Ends early if ``stop`` is set while the follower is unreachable. Raises Reread, PromiseError for a row or
+        statement that can't be applied, and ServerGone if the follower stays unreachable.
         """
         for batch in batches:
             if batch is not None:

@@ -2,8 +2,8 @@
 chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk. Rows of the first kind have the same value of the record's key, but are
-outside of the chunk's range. Rows of the second kind have the same value of another unique key. They differ from the
-leader's rows (``plan.chunk_plan``), so a later chunk or change stores the leader's row with their key.
+outside of the chunk's range. Rows of the second kind have the same value of another unique key. Such a row differs from
+the leader's row with its key (``plan.chunk_plan``), which a later chunk or change will store.
 """
 
 import logging
@@ -85,8 +85,8 @@ class Chunks:
         self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: ChunkPlan) -> None:
-        """Applies a piece of a table that is copied in pieces. Only rows of other pieces of the table can block its
-        rows."""
+        """Applies one piece of a table that is copied in pieces. The first piece empties the table, so only rows of
+        other pieces can have the same unique key."""
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
         except (Refused, Mismatch) as error:

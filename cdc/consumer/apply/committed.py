@@ -1,5 +1,5 @@
-"""Tracks the checkpoint that the follower is known to have committed. After a lost connection it is read from the
-server."""
+"""Tracks the checkpoint that the follower is known to have committed. After a connection was lost, reads the checkpoint
+from the server."""
 
 import logging
 
@@ -75,8 +75,8 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     """Returns the checkpoint of the server that answers now, or ``checkpoint`` if the server's sequence is above
     ``highest``.
 
-    The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused;
-    PromiseError if the server was not a replica of the former server; UserError for an unfinished rewind
+    The records that this server lacks are still in the topics or in its relay log. Raises Interrupted, Refused,
+    PromiseError if the server was not a replica of the former server, and UserError for an unfinished rewind
     (``state.base_copy``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))

@@ -5,10 +5,10 @@ Each statement is executed under its own GTID, and a server executes a GTID only
 state ``intent`` is committed to the ledger table. Then the statement is executed under that GTID. Then the row's state
 is set to ``done``, in one transaction with the checkpoint. After a crash the row contains the GTID, and the follower's
 executed GTID set shows whether the statement was executed. If the statement is still running on the lost connection,
-SET gtid_next waits for its end.
+SET gtid_next waits until it has ended.
 
-If several statements follow one another, all their rows are committed as ``intent`` before the first statement and as
-``done`` after the last, because a commit takes about as long as a statement.
+The ledger rows of successive statements are committed together: as ``intent`` before the first statement, and as
+``done`` after the last one. A commit takes about as long as a statement.
 
 The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after
 that form (error 3977), so the table is created and committed under the statement's GTID, and then the rows, the ledger
@@ -94,7 +94,7 @@ class PlacedStatements:
         return self._search(record, StatementPlace(*json.loads(place)))
 
     def last_executed(self, resource: str, *, after: int) -> int:
-        """Returns the highest sequence above ``after`` of a statement that was executed or is running; ``after`` if
+        """Returns the sequence of the newest statement after ``after`` that was executed or is running, or ``after`` if
         there is none. Only statements whose intents have places are considered. Raises Interrupted and Refused.
         """
         intents = self._session.rows(ledger_table.placed_intents(self._session.schema, resource, after=after))
@@ -153,8 +153,8 @@ class PlacedStatements:
         return bool(executed)
 
     def _await_end(self, record: Record) -> None:
-        """Waits until no lost connection executes a statement any more. Raises Locked if a statement is still running
-        after ``_LOCK_SECONDS``.
+        """Waits until the statement on a lost connection has ended. Raises Locked if it is still running after
+        ``_LOCK_SECONDS``.
         """
         name = lock_name(record.uri.resource, STATEMENT)
         if self._session.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
@@ -207,7 +207,7 @@ _ANY_ORDER = (
     'with producer.on_unrepeatable = "copy" the next such statement passes'
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
-_UNCOMMITTED_SECONDS = 1.0  # after this time the executed statements are committed before the next statement
+_UNCOMMITTED_SECONDS = 1.0  # a run ends after this time, so that its statements are committed
 _SHOWN = 100_000  # characters; longer texts of skipped statements are cut, since they might exceed the packet size
 
 
@@ -241,7 +241,7 @@ class DdlLedger:
         self._intents = Intents(session)
         self._placed = PlacedStatements(session)
         self._failed: tuple[int, Exception] | None = None  # the sequence of a failed statement, and its error
-        # maps server and sequence to the statements that were rewritten for the last run
+        # the statements that the previous run has rewritten, by server and sequence
         self._ready: dict[tuple[str, int], Record] = {}
         self._passes = passes
         self._statements = statements
@@ -300,8 +300,8 @@ class DdlLedger:
         self._connection.rest()
 
     def note_names(self, *, after: int, through: int) -> list[Statement]:
-        """Returns statements that store the names that came into use on the leader after sequence ``after`` through
-        ``through``, and statements that delete the names that were removed there.
+        """Returns statements that update the stored names. They store the names that the leader began to use in the
+        records after sequence ``after`` up to ``through``, and delete the names that it removed in these records.
         """
         return self._statements.notes(after=after, through=through)
 
@@ -319,8 +319,8 @@ class DdlLedger:
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _raise_again(self, record: Record) -> None:
-        """Raises the error of the record's statement if it failed in the last run. By now the statements before it are
-        committed.
+        """Raises the error with which the record's statement failed in the previous run, if it failed. The statements
+        before it are committed by now.
         """
         failed, self._failed = self._failed, None
         if failed is not None and failed[0] == record.sequence:
@@ -331,7 +331,7 @@ class DdlLedger:
 
         Raises Unapplicable or UserError if the first statement can't be rewritten.
         """
-        # If the last run ended early, the remaining statements have been rewritten already.
+        # The previous run may have executed only some of its rewritten statements; the others are not rewritten again.
         known, self._ready = self._ready, {}
         for record in records:
             place = self._session.server, record.sequence
@@ -369,8 +369,8 @@ class DdlLedger:
         notes: list[Statement] = []
         begun = time.monotonic()
         intents = self._intents.intend(records, commit)
-        # Commits the rows that precede the statement, unless the commit of the intents has done so. Otherwise the
-        # statement might wait for the locks of these rows.
+        # Commits the rows that precede the statement, unless the commit of the intents has done so: the statement must
+        # not wait for the locks of these rows.
         commit([])
         for record, intent in zip(records, intents, strict=False):
             try:
@@ -427,8 +427,7 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable if the statement might number the rows of the follower's table otherwise than the leader
-        has numbered its rows.
+        """Raises Unapplicable if the statement might assign other numbers to the follower's rows than to the leader's.
         """
         effect = numbering(record)
         if effect is None or (record.copying and effect.any_order):
@@ -442,14 +441,14 @@ class DdlLedger:
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
-            # The leader must have numbered the rows in the same order. The stream does not show that order, so it is
-            # only logged here.
+            # The follower numbers the rows in this order. The stream does not show whether the leader did the same, so
+            # the order is only logged.
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
     def _execute(self, record: Record, gtid: str = "", *, commit: Commit | None = None) -> str:
-        """Executes the statement under ``gtid``; without it, the server assigns one, and ``commit`` commits the intent.
-        Returns the GTID.
+        """Executes the statement under ``gtid``, and returns the GTID. If ``gtid`` is empty, the server assigns one,
+        and ``commit`` commits the intent before.
         """
         place = None
         lock_wait = LockWait(seconds=self._lock_seconds, asking=self._session)
@@ -523,8 +522,8 @@ def _tell_doubles(record: Record) -> None:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """Returns the name to which the filters are applied. It is the name of the object at this ``end`` of the effect
-    (``uri`` or ``to``), or only the name of the object's database.
+    """Returns the name by which the filters decide, of the object ``uri`` or, in a rename, ``to``. Unless the object is
+    a table, view or index, this is only the name of its database.
     """
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))

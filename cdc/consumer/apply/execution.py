@@ -53,7 +53,7 @@ class Execution:
         return self._parallel.failed
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends a batch. Raises PromiseError for a row or statement that can't be applied, RunFailed, Interrupted."""
+        """Sends a batch. Raises RunFailed, Interrupted, and PromiseError for an inapplicable row or statement."""
         chosen: Executor = self._serial
         other: Executor = self._parallel
         if self._is_independent(batch):

@@ -15,7 +15,7 @@ from cdc.model.record import Record, Uri
 __all__ = ["LeaderTypes", "column_error"]
 
 _MOST_TABLES = 10_000
-# After statements with these effects, the first record of a table contains its types again (ToldTypes).
+# After a statement with such an effect, a table's next record contains its column types again (producer: ToldTypes).
 _CHANGING = ("Table", "Index", "Database")
 
 
@@ -70,8 +70,8 @@ class LeaderTypes:
     def require_fit(self, record: Record, schema: TableSchema) -> None:
         """Compares the follower's definition with the leader's types, unless both were compared before.
 
-        Raises Unapplicable for a column that may store another value than the leader's without an error; Interrupted or
-        Refused.
+        Raises Interrupted and Refused, and Unapplicable for a column that may store another value than the leader's
+        without an error.
         """
         table = record.uri
         checked, columns = self._checked.get(table, (None, {}))

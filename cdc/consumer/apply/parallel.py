@@ -60,7 +60,7 @@ class ParallelExecutor:
 
     @property
     def running(self) -> bool:
-        """Whether a run is going on or has failed; the first connection is then occupied, too."""
+        """Whether a run has begun and not ended yet, or has failed; it occupies the first connection, too."""
         return bool(self._run) or self.failed
 
     def put(self, batch: PlannedBatch) -> None:

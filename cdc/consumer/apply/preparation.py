@@ -31,8 +31,8 @@ __all__ = ["Preparation"]
 class Preparation:
     """Prepares batches in order, after ``restart``. Each batch begins at the checkpoint of the previous batch.
 
-    Rows of records that the base copy ``copied`` has are not applied. If ``differences`` is set, the before-images of
-    rows are compared with the follower's rows.
+    Records that the base copy ``copied`` contains are not applied. If ``differences`` is set, the before-images of rows
+    are compared with the follower's rows.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Preparation:
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
-        # The types in records that the base copy has hold for later records, too.
+        # Even a record that is not applied, because the base copy contains it, has the column types of later records.
         self._notes += self._types.note(record for record in batch.records if self._tables.passes(record.uri))
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)

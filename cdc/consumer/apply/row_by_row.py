@@ -103,8 +103,8 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """Sets a savepoint, to which ``again`` returns, and returns the result of ``count``. Must be called before the
-        change is stored.
+        """Sets the savepoint to which ``again`` rolls back, and returns the result of ``count``. Must be called before
+        the change is stored.
         """
         self._session.run([_BEFORE])
         return self.count(change)
@@ -250,7 +250,7 @@ def _is_short(value: Value) -> bool:
 
 
 def _value(column: str, value: Value) -> str:
-    """Writes the condition that the column has this value, whatever the type of the column is."""
+    """Writes the condition that the column has this value or, for a JSON document, that the column is not NULL."""
     if isinstance(value, dict) and not _DOCUMENTS.isdisjoint(value):
         return f"({identifier(column)} IS NOT NULL)"
     return f"COALESCE(({exact(column, value)}),0)"
@@ -299,7 +299,7 @@ class RowByRow:
 
         Raises Interrupted, and Unapplicable for a conflict under "stop" and for a row that the follower refuses.
         """
-        # The cached definitions are forgotten, because the batch may have failed after another client altered a table.
+        # The cached definitions are dropped: the batch may have failed because another client has altered a table.
         self._tables.forget()
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
         self._conflicts, self.removed = 0, 0
@@ -333,7 +333,7 @@ class RowByRow:
         record's rows are applied.
         """
         record = changes[0].record
-        # A chunk of a table copy can only be skipped as a whole, including its deletions (``chunks``).
+        # A chunk of a table copy is not skipped here: ``chunks`` rolls back its deletions together with its rows.
         may_skip, before = self._skips.allow(record) and record.range is None, self._conflicts
         if may_skip:
             # After a refusal, only this record is rolled back; the other records of the leader's transaction stay
@@ -430,8 +430,8 @@ class RowByRow:
         self._conflicts += 1
 
     def _converge(self, change: Change) -> list[str]:
-        """Stores the leader's after-image, and deletes every row that clashes with it. Returns the keys of the deleted
-        rows."""
+        """Replaces the row by the leader's after-image, and deletes all other rows that clash with it. Returns the keys
+        of these other rows."""
         if change.row.before is not None:
             self._store(
                 Change(change.record, Row(change.row.before, None)), delete_exact(change, self._rounded(change))
@@ -450,8 +450,8 @@ class RowByRow:
         return removed
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
-        """Deletes the rows that match ``where``, and returns their keys. Returns nothing if ``key`` is the key of the
-        record, since the deleted row is then the changed row itself.
+        """Deletes the rows that match ``where``, and returns their keys. Returns no keys if ``key`` is the key of the
+        record, because the deleted row is then the changed row itself.
         """
         table = table_name(record.uri)
         names: list[str] = []

@@ -49,7 +49,7 @@ class SerialExecutor:
     def put(self, batch: PlannedBatch) -> None:
         """Sends the statements and the tail of a batch, once the previous batch is executed.
 
-        Raises PromiseError for a row or statement that can't be applied, Interrupted.
+        Raises Interrupted, and PromiseError for a row or statement that can't be applied.
         """
         limit = self._session.max_packet - FRONT_BYTES
         found = packets(chain(batch.statements, batch.tail), limit=limit)
@@ -153,7 +153,7 @@ class SerialExecutor:
             self._is_committing(before)
 
     def _check(self, packet: Sequence[Statement]) -> None:
-        """Receives the row counts of the packet that was sent last, and checks them. Raises Mismatch or Refused;
+        """Receives the row counts of the packet that was sent last, and checks them. Raises Mismatch and Refused, and
         PromiseError for a refused COMMIT."""
         committing = self._committing
         try:

@@ -1,5 +1,5 @@
-"""Finds out which rows the follower has: how often each row of a table without a key, and how the rows of a range
-differ from a chunk.
+"""Queries the follower's rows: counts the equal rows of a table without a key, and compares the rows in a range with a
+chunk.
 """
 
 import logging

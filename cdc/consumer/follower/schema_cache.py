@@ -25,8 +25,8 @@ __all__ = ["Column", "SchemaCache", "changed_tables", "unpredictable"]
 # default_week_format, as it was when the column was defined.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of|week|dayname|monthname", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_READ_OTHERWISE = ("CHAR", "TIMESTAMP")  # an expression gets another value of them, depending on the session
-_PAUSE = 1000  # after a failed batch, this many batches of the table use no LOAD DATA
+_READ_OTHERWISE = ("CHAR", "TIMESTAMP")  # the value that an expression reads from them depends on the session
+_PAUSE = 1000  # the number of batches of a table that use no LOAD DATA after a failed batch
 
 
 # Seconds. When the cache is older, the next DDL statement empties it, since another client may have altered the tables.
@@ -124,8 +124,8 @@ class SchemaCache:
     def shape(self, table: Uri) -> TableSchema:
         """Returns the definition of a table; a table that does not exist has no columns.
 
-        Raises PromiseError for a table whose engine has no transactions, and for a table with triggers; Interrupted or
-        Refused.
+        Raises Interrupted and Refused, and PromiseError for a table with triggers, or with an engine that has no
+        transactions.
         """
         known = self._shapes.get(table)
         if known is None:
@@ -214,8 +214,9 @@ class SchemaCache:
                     "twice",
                     code="CDC-FOLLOWER-ENGINE",
                     where=str(table),
-                    hint='for tables to come set consumer.engine = "InnoDB"; on the follower, for all there are: '
-                    + "; ".join(f"ALTER TABLE {table_name(each)} ENGINE = InnoDB" for each in self._like(table)),
+                    hint="run on the follower: "
+                    + "; ".join(f"ALTER TABLE {table_name(each)} ENGINE = InnoDB" for each in self._like(table))
+                    + '; and set consumer.engine = "InnoDB" for tables that are created later',
                 )
 
     def _like(self, table: Uri) -> list[Uri]:
@@ -268,9 +269,9 @@ def unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -
     """Returns the generated columns whose values may differ from the leader's. Their ``expressions`` are doubtful, or
     contain a column with a doubtful expression.
 
-    Columns that are computed from a CHAR or from fractions of seconds are doubtful, too, because the sql_mode may pad a
-    CHAR and truncate seconds. So are those that are computed from a TIMESTAMP, since it is read in the session's time
-    zone, and JSON documents, since they may be parsed from text.
+    A column is doubtful, too, if it is computed from a CHAR, from fractions of seconds, or from a TIMESTAMP: the
+    sql_mode may pad a CHAR and truncate seconds, and a TIMESTAMP is read in the session's time zone. A JSON document is
+    doubtful, because it may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}

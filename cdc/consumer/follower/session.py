@@ -57,7 +57,7 @@ class SocketReader:
     """Replaces the file object from which a pymysql connection reads.
 
     While nothing arrives, ``waiting(seconds)`` is called several times a second, with the duration of the wait so far.
-    It may raise any exception to end the wait except OSError, because pymysql would translate OSError.
+    To end the wait, it may raise any exception except OSError, which pymysql would translate.
     """
 
     def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
@@ -450,8 +450,8 @@ class Session:
             self._check_wait(time.monotonic() - self._waits_since)
         except Interrupted as error:
             # The socket is closed, as pymysql does. Otherwise the outstanding reply might be mistaken for the reply to
-            # another statement. Also, closing the connection later would block if the server is unreachable, because a
-            # last message must be accepted.
+            # another statement. Also, closing the connection later would block if the server is unreachable, because
+            # pymysql first sends a last message.
             self._replies.abort()
             sent.failure = error
             return True
@@ -572,8 +572,8 @@ def stored_rows(result: Any) -> int:
     With LOCAL, errors are only warnings: one for each changed value, and one for each row that was left out because its
     key exists. A warning does not identify its row, so each warning counts as one row.
     """
-    # In all languages the text of the message ends with four numbers: records, deleted, skipped, warnings. Before them
-    # is a length.
+    # The message is a length and a text. In all languages the text ends with four numbers: records, deleted, skipped,
+    # warnings.
     counts = list(map(int, re.findall(rb"[0-9]+", bytes(result.message or b""))[-4:]))
     if len(counts) < 4:
         return 0

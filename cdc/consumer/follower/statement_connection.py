@@ -1,5 +1,5 @@
 """Manages the connection on which DDL statements are executed one after another, each as if on a new connection;
-decides whether rows that a statement numbers get the leader's numbers.
+decides whether a statement that fills an AUTO_INCREMENT column assigns the same numbers as on the leader.
 
 Opening a connection takes longer than most statements, because of TLS, the password and the settings. So the connection
 is kept for a while, and reset before the next statement. The reset removes variables, temporary tables and locks. It
@@ -59,7 +59,7 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
     )
     counters = {str(name).casefold() for (name,) in found}
     if effect.filled and (effect.filled.casefold() in counters or not _has_rows_to_number(session, effect)):
-        return ""  # if the column was AUTO_INCREMENT before, the server does not number its zeros
+        return ""  # no row needs a number, or the column was AUTO_INCREMENT already, and an ALTER keeps its zeros
     if counters - {name.casefold() for name in effect.dropped}:
         return "its numbers go on from a counter that only the leader knows"
     if effect.any_order:
@@ -232,7 +232,7 @@ class StatementConnection:
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
         """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
-        under ``gtid``; without it, the server gives the statement a GTID of its own.
+        under ``gtid``. If ``gtid`` is empty, the server assigns a GTID.
 
         Raises Interrupted or Refused; the caller must then call ``close``.
         """

@@ -1,5 +1,5 @@
-"""Reads the definitions of a server's tables: as a whole, so that both servers can be compared, and of the column that
-makes the follower refuse a row.
+"""Reads definitions from a server: whole tables, so that both servers can be compared, and the column because of which
+the follower refuses a row.
 """
 
 import re

@@ -38,8 +38,8 @@ class Triggers:
         self._checked.clear()
 
     def check(self, table: Uri) -> None:
-        """Raises Interrupted and Refused, and PromiseError if the table has a trigger or its database has an event that
-        runs.
+        """Checks a table before rows are applied to it. Raises Interrupted and Refused, and PromiseError for a trigger
+        that may not be dropped, and for an event that runs in the table's database.
 
         Triggers are dropped on a new connection, because a DROP on the session that applies rows would commit its
         transaction.

@@ -37,7 +37,7 @@ _FLOATS, _DOCUMENTS, _NUMBERS = ("Float", "Double"), ("Json", "JsonTyped"), ("En
 # For these types, the comparison with a list of values is exact; it is fastest for _FAST.
 _FAST = ("SignedInteger", "UnsignedInteger")
 _LISTED = frozenset({*_FAST, "Decimal", "String", "Blob"})
-_LONGEST = 64  # bytes; a list of values contains no longer literals
+_LONGEST = 64  # bytes; the length of the longest literal in a list of values
 _MOST_DIGITS = 15  # a number with more digits before the point, or zeros after it, is written with an exponent
 
 

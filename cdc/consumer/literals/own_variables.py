@@ -60,8 +60,8 @@ def leader_modes(record: Record) -> str:
 def needs_comparison(modes: str) -> bool:
     """Whether values that the server computes must be compared with the leader's values.
 
-    They must, because another session of the leader may have written the row under other modes. Only modes about zeros
-    in dates need no comparison, because they never change a value without an error.
+    They must be compared, because another session of the leader may have written the row under other modes. Only the
+    modes about zeros in dates need no comparison, because they never change a value without an error.
     """
     return not _ZEROS.issuperset(modes.split(","))
 

@@ -42,8 +42,8 @@ _FLOATS = ("Float", "Double")
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """The type of such a column. ``type`` is its name without the digits ("FLOAT UNSIGNED"), ``digits`` is M, and
-    ``decimals`` is D.
+    """The type of a column FLOAT(M,D) or DOUBLE(M,D). ``type`` is its name without the digits ("FLOAT UNSIGNED"),
+    ``digits`` is M, and ``decimals`` is D.
     """
 
     type: str

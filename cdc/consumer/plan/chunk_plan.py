@@ -132,8 +132,8 @@ def _fits(record: Record, schema: TableSchema) -> bool:
 
 
 def _all_logged(record: Record) -> bool:
-    """Whether the leader's foreign keys changed no other rows because of this record, or the leader has logged these
-    changes, too.
+    """Whether the binlog contains all rows that the leader changed because of this record: foreign keys were off, or
+    their changes are logged.
     """
     return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))
 

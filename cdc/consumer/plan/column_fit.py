@@ -22,8 +22,8 @@ _EXACT = {**dict.fromkeys((*_INTEGERS, "decimal"), 64), "double": 53}
 _TEXTS = {f"{size}text": 2**bits - 1 for size, bits in (("tiny", 8), ("", 16), ("medium", 24), ("long", 32))}
 _BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
 _BMP = "\uffff"  # the last character of utf8mb3
-# For some characters that these sets lack the server stores others: 晙 for 晡 in cp932, in tis620 those of ASCII for
-# some above U+FFFF.
+# The server replaces some characters that these sets lack by others: 晡 by 晙 in cp932, and some characters above
+# U+FFFF by ASCII characters in tis620.
 _SUBSTITUTING = ("cp932", "tis620")
 _SECONDS = ("time", "datetime", "timestamp")
 _GEOMETRIES = frozenset({
@@ -36,8 +36,8 @@ def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> dict[str, tupl
     """Maps the columns that may store another value than the leader's to their types on the leader and on the follower.
     ``there`` are the types of the leader's columns, ``here`` those of the follower's columns that are not generated.
 
-    A column that only one of both has is no misfit, because the server refuses the row, or gives the column its
-    default. Names of columns ignore case.
+    A column that only one server has is no misfit, because the follower refuses the row, or gives the column its
+    default. The case of column names is ignored.
     """
     own = {name.lower(): kind for name, kind in here.items()}
     found = {name: (kind, own.get(name.lower(), kind)) for name, kind in there.items()}
@@ -60,7 +60,7 @@ def fits(there: str, here: str) -> bool:
 
 def _rounds(kind: str) -> bool:
     """Whether a column has the type FLOAT(M,D) or DOUBLE(M,D). The consumer keeps the server from rounding there
-    (``TableSchema.rounded``), but recognises the column only by the name in the records.
+    (``TableSchema.rounded``), but only if the column's name has the same case as in the records.
     """
     return kind.startswith(("float(", "double(")) and "," in kind
 

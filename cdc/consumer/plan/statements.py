@@ -1,4 +1,4 @@
-"""Writes the steps of a plan as SQL statements for the follower, and plans how counted rows without a key go."""
+"""Writes the steps of a plan as SQL statements, and plans how counted rows of tables without a key are deleted."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -174,11 +174,11 @@ class Removal:
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
-        """Yields the steps; ``present`` maps the key of each image to the number of the follower's rows with this
-        image.
+        """Yields the steps that delete the rows after they were counted; ``present`` maps the key of each image to the
+        number of the follower's rows with this image.
 
-        If too few rows with an image are found, a separate statement searches for them, because a column of another
-        type may contain an equal value.
+        If too few rows with an image were counted, a separate statement searches for its rows, because a column of
+        another type may contain an equal value.
         """
         few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
         many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
@@ -321,8 +321,8 @@ def statements(
 
 
 def _verifications(step: Step, size: int) -> Iterator[Statement]:
-    """Yields the statements that compare the values which the server has computed in the rows of the step, in strict
-    mode.
+    """Yields the statements that compare, in strict mode, the values that the server has computed in the step's rows
+    with the leader's values.
     """
     yield Statement(setting(STRICT))
     yield from _comparisons(_done(step), step.verified, size)
@@ -464,7 +464,7 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
 
 
 def _named(step: Step, index: int) -> tuple[str, str]:
-    """Returns the name of a column, and a format for its value, in which the server stores exactly this value.
+    """Returns the name of a column, and the format in which the server stores exactly the step's values in the column.
 
     The server assigns an ENUM or SET from its text. The record contains a number if the text would be ambiguous,
     because a SET has the member '' or two members are equal.

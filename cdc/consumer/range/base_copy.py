@@ -162,8 +162,8 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """Does the same as ``check_topic`` for a commit log that an earlier version began. The GTIDs in its ``oldest``
-    entry include all transactions before the first record, and perhaps later transactions.
+    """Checks the same as ``check_topic`` in a commit log that an earlier version of cdc began, without ``origin``. The
+    GTIDs in its ``oldest`` entry include all transactions before the first record, and perhaps later transactions.
     """
     if oldest.next_sequence and not oldest.gtid_set:
         raise UserError(
@@ -175,8 +175,8 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
     missing = lacking(GtidSet.parse(oldest.gtid_set), held)
     if missing:
         raise UserError(
-            f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "
-            f"of an earlier version, goes back to sequence {oldest.next_sequence} only",
+            f"the topic may begin after transactions that the copy lacks, some of {missing}: an earlier version of cdc "
+            f"began its commit log, which goes back only to sequence {oldest.next_sequence}",
             code="CDC-BASE-COPY-TOPIC-MAYBE-LATE",
             where=COPY_KEY,
             hint=f"{_NEWER}; where the log never goes back far enough, stop cdc-producer, make the copy, and start "

@@ -216,7 +216,8 @@ class Until:
         theirs, other = gtid_parts(begun.transaction)
         if theirs == source and int(other) > int(number):
             raise UserError(
-                f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",
+                f"{self.place.gtid} did not come before {begun.transaction} of the same source: it has no records in "
+                "the topic, or comes out of order",
                 code="CDC-UNTIL-NO-GTID",
                 where=where,
                 hint=hint,

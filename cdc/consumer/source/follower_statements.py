@@ -33,7 +33,7 @@ _MAY_HAVE_ONE = re.compile("|".join(_RESERVED_SINCE_80), re.I)
 _NEWER_THAN_80 = 80_100
 _OWN = "innodb_file_per_table"  # the tablespace of a table in its own file has this name on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
-_INNODB, _OTHER = "InnoDB", "other"  # the engine that the log shows (``context`` of a record)
+_INNODB, _OTHER = "InnoDB", "other"  # the values of ``engine`` in the context of a record
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
 _ELSEWHERE = {
     "MERGE": "its rows are those of other tables",
@@ -106,11 +106,11 @@ class FollowerStatements:
 
 
 def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -> Record:
-    """Takes the foreign keys out of the definitions of columns if the leader has ignored them and the follower, of
-    ``version``, would make them. ``leader`` returns the version that the leader has now, which is asked for if the
-    record does not contain whether the leader made them.
+    """Removes foreign keys from column definitions if the leader has ignored them and the follower, of ``version``,
+    would create them. ``leader()`` returns the leader's present version; it is called if the record does not contain
+    whether the leader has created them.
 
-    Raises Unapplicable if the leader has made them and the follower would ignore them.
+    Raises Unapplicable if the leader has created them and the follower would ignore them.
     """
     found = column_references(parsed(record), **quoting(record))
     if not found:
@@ -131,7 +131,7 @@ def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -
         )
     event(
         _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
-        changes="REFERENCES in the definitions of columns left out, which MySQL before 9.0 ignores",
+        changes="REFERENCES removed from column definitions, because the leader (MySQL before 9.0) ignores it",
     )  # fmt: skip
     for start, end in reversed(found):
         record = spliced(record, start, end, "")

@@ -203,8 +203,8 @@ class KafkaReader:
         found: dict[str, Topic] = {}
         # This request comes first, because it fails immediately if no broker answers.
         self._consumer.list_topics(self._commits, timeout=_ASK_SECONDS)
-        # The time limit is part of the request. With a time limit, ``result()`` would raise an exception that is not
-        # Kafka's.
+        # The time limit is part of the request. If ``result()`` had a time limit, it would raise an exception that is
+        # not Kafka's.
         with admin_client(self._connection) as admin:
             asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
         for name, answer in asked.items():

@@ -63,7 +63,7 @@ class RecordSource(Protocol):
         """Parses one message that has arrived, so that ``records`` can return it later without parsing.
 
         Returns False if no message was parsed. There are four reasons: no message has arrived, READ_AHEAD_BYTES are
-        already parsed, the last yielded record is as large as that, or the next message has an error. ``records``
+        already parsed, the last yielded record has at least that size, or the next message has an error. ``records``
         raises this error when it reaches the message. The method is called between two records, and never raises an
         error.
         """
@@ -238,11 +238,11 @@ _UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
 
 @dataclass(slots=True)
 class _Missing:
-    """A sequence that is committed, but has not been read. ``ends`` are the ends of the partitions up to which it is
-    looked for.
+    """A committed record that has not been read. The partitions are searched for it up to the offsets ``ends``.
 
-    ``logged`` is true once it was found missing up to there, when ``entries`` entries of the commit log had been read.
-    ``final`` is true if the producer has committed since then, so that it does not write the record again any more.
+    ``logged`` is true once the search has ended without finding the record; by then ``entries`` entries of the commit
+    log had been read. ``final`` is true if the producer has committed since then, so it will not write the record
+    again.
     """
 
     sequence: int
@@ -432,8 +432,8 @@ class MergedSource:
                 f"a gap: sequence {sequence} is committed, but in no topic",
                 code="CDC-TOPIC-GAP",
                 where=f"the topics that {self._names.commits} names",
-                hint="start cdc-producer and this program again, in case the brokers have rolled it back; where it "
-                "stays missing, something has deleted it: name a new topic, and give the follower a fresh copy",
+                hint="start both again: the producer rewrites a record that the brokers rolled back. If it is still "
+                "missing, it was deleted: name a new topic, and give the follower a fresh copy",
             )
 
     def _are_final(self, all_there: bool) -> bool:

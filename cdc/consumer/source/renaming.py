@@ -1,5 +1,5 @@
-"""Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``), and all names
-by lower case where the follower has ``lower_case_table_names = 1``. Pure.
+"""Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``), and writes all
+names in lower case if the follower has ``lower_case_table_names = 1``. Pure.
 
 In the text of a statement, only words that are certain to be names of databases are renamed. A name before a dot may be
 a database, a table or an alias, and only the server knows which. It is certain to be a database if
@@ -384,8 +384,8 @@ class Renaming:
         if self._replicated(uri):
             raise self._taken(record, uri.database)
         # The rows are not replicated. They are removed here, because later stages know only the follower's names, and
-        # would write the rows to the other database. They would also take the record's types for those of the other
-        # database's columns, and its mark of a copy for that of the other table.
+        # would write the rows to the other database. They would also use the record's types, and its mark of a copy,
+        # for the table of the other database.
         return replace(record.emptied(), types=(), copying=False)
 
     def statement(self, record: Record) -> Record:

@@ -34,8 +34,8 @@ _LONGEST = 10_000  # characters; a text of this length always fits into a TEXT c
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A row of ``record`` that had other values on the follower. ``removed`` lists the rows that were deleted to
-    resolve the conflict.
+    """A resolved conflict: a row of ``record`` was missing on the follower, or differed there, or other rows clashed
+    with it. ``removed`` lists the rows that were deleted to resolve the conflict.
     """
 
     record: Record

@@ -124,8 +124,8 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 
 def intent(schema: str, record: Record) -> str:
-    """Writes the query for the GTID and the place (in JSON) of the record's intent; it returns no row if there is
-    none.
+    """Writes the query for the GTID and the place (in JSON) of the record's intent. The query returns no row if there
+    is no intent.
     """
     place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
     where = f"sequence={record.sequence} AND state='intent'"
@@ -207,8 +207,8 @@ def _insert(
 
 
 def require_packet(session: Session, record: Record, size: int) -> None:
-    """Raises Unapplicable if the follower takes no packet with the intent of the record's statement, which has ``size``
-    bytes.
+    """Raises Unapplicable if the intent of the record's statement, which has ``size`` bytes, is too large for a packet
+    to the follower.
     """
     if not _fits(session, size):
         raise Unapplicable(
@@ -313,8 +313,8 @@ class Intents:
         """Raises UserError if the follower has executed statements that its ledger lacks.
 
         Such statements exist if the follower has executed a GTID with ``number`` or a higher number. They also exist if
-        it has executed one of the statements in ``records`` under the GTID that an earlier version would have assigned
-        to the statement.
+        it has executed one of the statements in ``records`` under the GTID that an earlier version of cdc assigns to
+        the statement.
         """
         ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")
         if used:

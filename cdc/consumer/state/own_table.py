@@ -1,5 +1,5 @@
-"""Describes the tables in the consumer's own database, each of which may contain rows for several leaders (by
-mysql_resource_name), and those with the types of the leader's columns and its spelling of names. Pure.
+"""Describes the tables in the consumer's own database; each may contain rows for several leaders (mysql_resource_name).
+Also defines the table of the leader's column types, and the table of the leader's spelling of names. Pure.
 """
 
 import json
@@ -102,7 +102,7 @@ def known_types(schema: str, table: Uri) -> str:
 
 
 def parsed_types(text: str) -> dict[str, str]:
-    """Parses the result of the query."""
+    """Parses the column ``columns_json`` of a row: maps the names of columns to their types."""
     return {str(name): str(kind) for name, kind in json.loads(text).items()}
 
 

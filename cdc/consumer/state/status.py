@@ -35,7 +35,7 @@ __all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "as_json", "as_text
 _NEWEST = 10
 # DROP DATABASE is included, because it drops the triggers and events in the database.
 _ON_TRIGGERS_AND_EVENTS = " OR ".join(f"affects LIKE '%{end}\"%'" for end in (*LEADER_ONLY, '"DropDatabase'))
-# the notes of statements that the leader has executed although the follower has not
+# the notes of statements that took effect on the leader, but were not executed on the follower
 _TOOK_EFFECT = f"{quoted(ledger_table.ACTS_ON_LEADER)}, {quoted(ledger_table.IN_COPY)}"
 _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 
