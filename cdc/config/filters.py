@@ -164,10 +164,10 @@ class Filters:
     """Globs over database names and over ``db.table`` (module table_globs), case-sensitive. ``folded`` returns the
     filters for a server with ``lower_case_table_names = 1``.
 
-    For databases and for tables, at most one of the include and exclude lists is set; without a list, everything
-    passes. The server's own databases never pass, since each server keeps its own. ``shadow_tables`` are patterns for
-    names of shadow tables, under which tools build and keep other versions of a table. ``{table}`` stands for the
-    table's name. A shadow table passes if its table passes.
+    At most one list of databases and one list of tables is set, either included or excluded ones; without a list,
+    everything passes. The server's own databases never pass, since each server keeps its own. ``shadow_tables`` are
+    patterns for names of shadow tables, in which tools build and keep other versions of a table. ``{table}`` stands for
+    the table's name. A shadow table passes if its table passes.
 
     ``mask_columns`` maps globs ``db.table.column`` to the way in which the producer masks these columns, ``mask_key``
     is the key of hashes; ``masks`` are compiled from both. The result of ``listed`` does not contain masks.

@@ -77,7 +77,7 @@ def parsed_start(text: str) -> GtidSet | Position:
 
 
 def _gtids(text: str) -> GtidSet:
-    """Parses a GTID set, or a GTID position of MariaDB and returns all transactions up to it. Raises UserError."""
+    """Parses a GTID set, or a GTID position of MariaDB, which means all transactions up to it. Raises UserError."""
     is_position = all(is_gtid(gtid.strip()) and ":" not in gtid for gtid in text.split(","))
     return executed_before(text) if is_position else GtidSet.parse(text)
 
@@ -169,8 +169,8 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The address of a MySQL server, and the account to use there. For the producer it is the server whose binlog it
-    reads, for the consumer it is the follower.
+    """The address of a MySQL server, and the account to use there. The producer reads the binlog of this server; in the
+    consumer's profile, the server is the follower.
     """
 
     ip_or_host: str = "127.0.0.1"

@@ -67,7 +67,7 @@ def build(
         name = f"{path}{key}"
         if key not in known:
             raise _unknown(key, name, list(known), removed)
-        # A key with a text may have the name of a table of the profile: web.metrics is such a key.
+        # A key whose value is a text may have the name of a table: web.metrics has the name of [metrics].
         if key in tables and not isinstance(known[key].default, str):
             if not isinstance(value, dict):
                 raise UserError(

@@ -1,1 +1,1 @@
-"""cdc-consumer: applies records from Kafka to the follower."""
+"""The program cdc-consumer: applies records from Kafka to the follower."""

@@ -152,7 +152,7 @@ def _consume(profile: Profile, options: Options) -> int:
     stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
     # The program holds millions of dicts, none of which is part of a cycle. With a tenth of this threshold, the garbage
-    # collector took a third of the time; with Python's default threshold, it took even more.
+    # collector took a third of the program's time; with Python's default threshold, it took even more.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     counters = Counters()

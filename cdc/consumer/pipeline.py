@@ -34,7 +34,7 @@ __all__ = ["Options", "attachment", "run"]
 
 Held = Callable[[Iterable[Transaction | None]], Iterator[Transaction | None]]
 _LOG = logging.getLogger("cdc.consumer")
-_STANDBY_SECONDS = 0.2  # between two attempts to get the follower's lock, each of which waits on the server for 5 s
+_STANDBY_SECONDS = 0.2  # the pause between two attempts to get the follower's lock; each attempt itself waits 5 s
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,9 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
     """Returns the checkpoint with the offset from which the only partition of ``topic`` must be read.
 
     The topic must still contain the last record that the follower has applied, unless retention has deleted it. If
-    brokers have lost records, the producer writes them again from the leader's binlog. They then have other offsets,
-    but the same sequences, if nothing else has changed. Raises UserError if the topic ends before the last applied
-    record, PromiseError if a different record now has the sequence of the last applied record.
+    brokers have lost records, the producer writes them again from the leader's binlog. These records have other
+    offsets, but the same sequences if nothing else has changed. Raises UserError if the topic ends before the last
+    applied record, PromiseError if a different record now has the sequence of the last applied record.
     """
     partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence
     offset, high = checkpoint.offsets.get(partition, 0), topic.ranges[FIRST][1]
@@ -365,7 +365,7 @@ def _unsettable(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _lacking_in_databases(session: Session, name: str) -> Iterable[UserError]:
-    """Yields errors about privileges on databases, for ``consumer.privileges = "schema"``. They are required on the
+    """Yields errors about missing privileges with ``consumer.privileges = "schema"``. Privileges are required on the
     consumer's own database, and on each database (or pattern of names) for which the user has any privilege.
     """
     granted = _grants(session)

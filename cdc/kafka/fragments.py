@@ -43,8 +43,8 @@ __all__ = [
 # the header ``cdc_epoch``. The first of these messages in each partition is a mark, which has this header but no value.
 # A message that follows a mark and has a lower epoch is void: readers treat it as if it had never been written.
 # Messages without the header have epoch 0. They were written in Kafka transactions, whose producers Kafka fences. The
-# commit log contains the marks of a topic, with their offsets. It is always written in Kafka transactions, so that only
-# one producer at a time can write to it.
+# commit log contains the marks of a topic, with their offsets. The commit log itself is always written in Kafka
+# transactions, so that only one producer at a time can write to it.
 
 EPOCH_HEADER = "cdc_epoch"
 

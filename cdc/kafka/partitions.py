@@ -71,9 +71,9 @@ def end_offsets(
 def time_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], time_ms: int
 ) -> dict[Partition, int]:
-    """Finds for each partition an offset before which all messages have timestamps earlier than ``time_ms`` (since
-    1970); the partition's end if there are no other messages. It is the offset of the first other message, or of an
-    earlier marker, because the markers that end Kafka transactions have the time at which they were written.
+    """Returns for each partition an offset before which all messages are older than ``time_ms`` (since 1970). It is the
+    offset of the first message that is not older, or of an earlier marker, because the markers that end Kafka
+    transactions have the time at which they were written. If all messages are older, it is the partition's end.
 
     Raises KafkaException if the brokers do not answer or have no such partition.
     """

@@ -68,7 +68,7 @@ def require_answer(client: AdminClient, seconds: float) -> None:
 # it is the program's or not. The requests here name their topics; unlike a consumer's or a producer's own request for a
 # single topic, they never create it, even on brokers with auto.create.topics.enable.
 
-# Kafka returns the last two for a topic that the user may not describe, and for a name that no topic can have.
+# The last two errors mean that the user may not describe the topic, and that no topic can have the name.
 _NOT_SHOWN = NO_TOPIC | {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION}
 
 

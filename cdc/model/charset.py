@@ -1,4 +1,4 @@
-"""Decodes text in the MySQL character sets for which encoding the decoded text returns the same bytes.
+"""Decodes text, only in those MySQL character sets for which encoding the decoded text returns the same bytes.
 
 ``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Each key is a
 code in hexadecimal (one or more bytes). The value contains the character with this code, and the characters with the

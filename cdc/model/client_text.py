@@ -1,9 +1,9 @@
 """Decodes the text of statements as the server does, character by character, for each character set of a client.
 
 The server's parser reads the bytes of a multi-byte character together, even if its second byte looks like an ASCII
-punctuation mark. It reads each other byte alone. The decoded text has one character for each multi-byte character, and
-one for each other byte. Bytes to which MySQL assigns no character are lost: they become a lone surrogate (U+DC00 plus
-the first byte), which valid text never contains.
+punctuation mark. The parser reads all other bytes one by one. The decoded text has one character for each multi-byte
+character, and one for each other byte. Bytes to which MySQL assigns no character are lost: they become a lone surrogate
+(U+DC00 plus the first byte), which valid text never contains.
 """
 
 import re
@@ -72,8 +72,8 @@ _CONTROLS = {
 # In swe7 the codes of these punctuation marks are letters, but the server's parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
-# The server takes the length of a UTF-8 character from its first byte: two bytes from the first of these values on,
-# three bytes from the second value on, four bytes from the third value on.
+# The first byte of a UTF-8 character determines its length: two bytes if the first byte is at least the first of these
+# values, three bytes from the second value on, and four bytes from the third value on.
 _LEADS = (0xC2, 0xE0, 0xF0)
 # In the euc character sets, characters whose first byte is at least this value are for private use. There are 94
 # characters for each first byte.

@@ -165,7 +165,7 @@ class Entry:
     """The state that is committed to Kafka: all events before ``position`` (and in ``gtid_set``), and all sequences
     below ``next_sequence``.
 
-    ``counts`` are the records per ``topic/partition``; ``instance`` identifies the producer process that wrote the
+    ``counts`` counts the records of each ``topic/partition``; ``instance`` identifies the process that wrote the
     entry. ``gtids_complete`` is true if ``gtid_set`` contains all earlier transactions; reading can then resume by
     GTIDs alone. ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each
     ``topic/partition``; it is empty in layout "single", which has one partition. ``shown`` is the position of the
@@ -270,8 +270,8 @@ class Commits:
 
     ``gtid_set`` contains the GTIDs of all transactions that the producer has read, including transactions without
     records; ``origin`` contains the GTIDs of the transactions before the first record; it is None if they are unknown.
-    ``of_open`` is the number of records of a transaction of which only a part is committed; they are the newest
-    records. ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; it is None if the
+    If only a part of the newest transaction is committed, ``of_open`` is the number of the committed records of this
+    part. ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; it is None if the
     topic does not store this time. ``server_version`` is the leader's version; it is empty in entries of older
     versions. ``marks`` are the starts without Kafka transactions. ``folds_names`` is true if the names in the records
     are in lower case, since the leader has ``lower_case_table_names = 1``.

@@ -197,8 +197,8 @@ def mariadb_position(executed: GtidSet) -> str:
 
 def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
     """Returns the transactions of ``needed`` that are missing in a copy that contains the transactions ``held``. In a
-    domain of MariaDB the sequence numbers grow even if several servers log transactions, so the copy lacks only those
-    after its last number."""
+    domain of MariaDB the sequence numbers grow even if several servers log transactions, so the copy lacks only
+    transactions after its last number."""
     missing = {}
     last = newest_of_each_domain(held)
     for source, intervals in needed.minus(held).intervals():

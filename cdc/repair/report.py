@@ -48,7 +48,7 @@ class DriftedTable:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The content of report.json: the tables with drifted rows or that one side emptied, and the objects whose
+    """The content of report.json: the tables that have drifted rows or that one side emptied, and the objects whose
     definitions differ.
 
     ``schema_drift`` is the number of all such objects; ``schema`` may contain only some of them.

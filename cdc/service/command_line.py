@@ -117,7 +117,7 @@ class CheckList:
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Prints a CdcError that ends the ``with`` block as a problem; the program then continues after the block."""
+        """If a CdcError ends the ``with`` block, prints it as a problem; the program continues after the block."""
         try:
             yield
         except CdcError as error:
@@ -170,7 +170,7 @@ class _Notes(logging.Handler):
         self._items = items
 
     def emit(self, record: logging.LogRecord) -> None:
-        # The list already contains a broker that does not answer as a problem, with the reason.
+        # That a broker does not answer is in the list already, as a problem with its reason.
         if not hasattr(record, "fields") or record.getMessage() == "kafka unreachable":
             return
         fields = dict(record.fields)

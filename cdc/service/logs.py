@@ -29,8 +29,8 @@ class _JsonFormatter(logging.Formatter):
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
         fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
-        # JSON allows some characters without escaping that control a terminal. They are escaped, which does not change
-        # the meaning of the JSON.
+        # In JSON, some characters that control a terminal need no escaping. Here they are escaped, too; this does not
+        # change the meaning of the JSON.
         return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(body | fields, ensure_ascii=False))
 
 

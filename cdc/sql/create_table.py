@@ -248,8 +248,8 @@ class Difference(NamedTuple):
 def differences(here: str, there: str, *, any_engine: bool = False) -> list[Difference]:
     """Returns how the table ``here`` differs from the table ``there``, which are the outputs of SHOW CREATE TABLE.
 
-    The order of columns and keys, the next AUTO_INCREMENT number and the tablespace do not count as differences. With
-    ``any_engine`` the engine does not count either.
+    The order of columns and keys, the next AUTO_INCREMENT number and the tablespace do not count as differences. If
+    ``any_engine`` is true, the engine does not count either.
     """
     ours, theirs = (_parts(text, any_engine=any_engine) for text in (here, there))
     found = [_difference(name, ours.get(name), theirs.get(name)) for name in ours | theirs]

@@ -217,8 +217,8 @@ def _alter_event(name: tuple[str, str], reader: SqlReader) -> Effect:
 # function uses it, and may write there.
 #
 # A trigger of the written table may write to a database that the text also names. Neither source reveals such a
-# trigger. It is likely to write to the table's own database, so the router stops if a table of that database may pass
-# the filters (cdc.producer.sink.filter_boundary.may_fire).
+# trigger. A trigger is likely to write to the table's own database, so the router stops if a table of that database may
+# pass the filters (cdc.producer.sink.filter_boundary.may_fire).
 
 _OPEN, _DOT, _COMMA = Token("mark", "("), Token("mark", "."), Token("mark", ",")
 _OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")

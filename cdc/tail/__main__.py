@@ -108,7 +108,7 @@ def _lines(
     kafka: Kafka, wanted: Filter, arguments: argparse.Namespace, *, last: int | None, stop: threading.Event
 ) -> Iterator[str]:
     """Yields the lines to print: the ``last`` committed records that pass the filter ``wanted``, or all of them if
-    ``last`` is None. With the option ``follow``, then waits for new records.
+    ``last`` is None. Then waits for new records if the option ``follow`` is set.
 
     Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if all old records were
     read before.

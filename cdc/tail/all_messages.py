@@ -28,8 +28,8 @@ class AllMessages:
     and then new messages.
 
     The last messages are yielded in the order of their timestamps, all others in the order of the offsets in each
-    partition. With ``since_ms`` only messages from that timestamp on are read. With ``events`` the topic of binlog
-    events that belong to no record is read, too. ``properties`` are librdkafka's. Raises KafkaException.
+    partition. If ``since_ms`` is set, only messages from that timestamp on are read. If ``events`` is true, the topic
+    of binlog events that belong to no record is read, too. ``properties`` are librdkafka's. Raises KafkaException.
     """
 
     def __init__(

@@ -73,8 +73,8 @@ class Applier:
         self._retry = retry
         self._stop = stop
         # The batches that are not known to be committed, in order. The batches in ``_under_way`` were passed to the
-        # executors, the batches in ``_waiting`` were not. A large transaction keeps only the last of its executed
-        # parts.
+        # executors, the batches in ``_waiting`` were not. If a large transaction has several executed parts, only the
+        # last of them is kept.
         self._under_way: deque[PlannedBatch] = deque()
         self._waiting: deque[Batch] = deque()
         self._applied: list[Applied] = []

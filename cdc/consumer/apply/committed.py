@@ -56,8 +56,8 @@ class Committed:
                 _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
                 before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
             )  # fmt: skip
-            # The records in memory are also useless if this server needs other literals for doubles in JSON. They were
-            # parsed for the former server.
+            # The records in memory were parsed for the former server, so they are also useless if this server needs
+            # other literals for doubles in JSON.
             other = there.sequence != self.checkpoint.sequence or self._session.changes_doubles
             self.incomplete = self.incomplete or other
             self.checkpoint = there

@@ -427,8 +427,7 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable if the statement might assign other numbers to the follower's rows than to the leader's.
-        """
+        """Raises Unapplicable if the statement might give the follower's rows other numbers than the leader's rows."""
         effect = numbering(record)
         if effect is None or (record.copying and effect.any_order):
             return

@@ -91,8 +91,8 @@ class LeaderTypes:
 
 
 def column_error(table: Uri, columns: Mapping[str, tuple[str, str]]) -> PromiseError:
-    """Returns the error about these columns of the follower's table, which are mapped to their types on the leader and
-    on the follower.
+    """Returns the error for the ``columns`` of the follower's table that may store other values than the leader's. Each
+    column is mapped to its types on the leader and on the follower.
     """
     found = ", ".join(f"{name} is {here} and on the leader {there}" for name, (there, here) in columns.items())
     changes = ", ".join(f"MODIFY {identifier(name)} {there}" for name, (there, _) in columns.items())

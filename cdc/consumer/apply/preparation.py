@@ -57,7 +57,7 @@ class Preparation:
         # SQL statements that update the ledger for DDL statements and skipped events. They are executed in the same
         # transaction as the rows.
         self._notes: list[Statement] = []
-        self._rows = self._filtered = 0  # rows of the follower's open transaction, up to the last prepared batch
+        self._rows = self._filtered = 0  # the rows in the follower's transaction, up to the last prepared batch
 
     def restart(self, checkpoint: Checkpoint) -> None:
         """Continues after ``checkpoint``: the next batch must begin there."""

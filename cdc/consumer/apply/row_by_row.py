@@ -214,7 +214,7 @@ class RowDifferences:
         """Describes for users how the follower's row differs from the before-image; the text is empty if the row is
         equal or does not exist.
 
-        Raises ValueError for a value that no record can contain, Interrupted or Refused.
+        Raises Interrupted and Refused, and ValueError for a value that no record can contain.
         """
         record, before = change.record, change.row.before
         if record.key is None or before is None:

@@ -29,8 +29,8 @@ _DOCUMENTS = 500  # the maximum number of documents in one query, since the serv
 
 
 class RowCounts:
-    """Replaces the ``Remove`` steps of a plan by steps with counted rows. Nothing else may change the tables until
-    these steps are executed.
+    """Counts the rows of the ``Remove`` steps of a plan on the follower, and replaces these steps. Nothing else may
+    change the tables until the new steps are executed.
     """
 
     def __init__(self, session: Session) -> None:
@@ -106,7 +106,7 @@ def _one_by_one(step: Step, *, reason: object) -> None:
 
 MISPLACED = 1863  # the server's error if it must delete or update a row that lies in a wrong partition
 
-# if the range has more rows than this for each row of the chunk, only rows that equal a row of the chunk are read
+# if the follower has more than this many times the chunk's rows, only rows that equal a row of the chunk are read
 _MOST_OTHERS = 3
 
 

@@ -290,7 +290,7 @@ def changed_tables(statements: Sequence[Record]) -> set[str] | None:
     statements may change any table.
 
     Besides the tables in its ``affects``, a statement can change only tables to which its foreign keys refer. The
-    names have no database, since the database may have another name on the follower. They are in lower case, since
+    names have no database, since the database may have another name on the follower. The names are in lower case, since
     statements and rows may write a name in different cases.
     """
     if any("REFERENCES" in statement.query.upper() for statement in statements):

@@ -344,7 +344,7 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# The values for variables that the leader did not log, because the follower's own defaults must not apply. The leader
+# The values for variables that the leader did not log; the follower's own defaults must not apply. The leader
 # logs the first three only if they differ from these values. It logs a generated primary key as part of the statement.
 # If a statement names no engine for its table, the leader does not log the engine, so a transactional engine is used.
 # The leader never logs the last two variables. They can only make the server refuse statements, so with OFF the

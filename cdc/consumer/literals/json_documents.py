@@ -3,8 +3,8 @@ a column with the document.
 
 A member has the type of the SQL expression from which it is made (MySQL manual, "The JSON Data Type"). BINARY, BIT, the
 BLOBs and TIMESTAMP have neither a literal nor a CAST; only a column has such a type. So members of these types are
-taken from columns of a recursive common table expression. Its first row determines the types of the columns, and its
-second row contains the values.
+taken from columns of a recursive common table expression. The first row of that expression determines the types of the
+columns, and the second row contains the values.
 
 The JSON parser of MySQL 8.0 replaces one double in ten by a neighbouring double, but doubles in SQL literals are exact.
 So for MySQL 8.0, a document with doubles is converted to the tagged form of typed documents (``JsonTyped`` in

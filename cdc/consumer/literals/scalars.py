@@ -95,8 +95,8 @@ def _integer(content: int) -> str:
 
 
 def _double(content: float) -> str:
-    # repr() writes the shortest text that is read as the same double. With an exponent the literal is a DOUBLE, without
-    # one a DECIMAL.
+    # repr() writes the shortest text that is read as the same double. A literal with an exponent is a DOUBLE; a literal
+    # without an exponent would be a DECIMAL.
     text = repr(float(content))
     return text if "e" in text else text + "e0"
 

@@ -236,9 +236,9 @@ class Found:
     """The result of comparing the follower's rows with a chunk. ``rows`` is the number of the follower's rows in the
     chunk's range. The sets contain the indexes of the chunk's rows that exist on the follower.
 
-    The rows in ``equal`` exist with equal values, the rows in ``others`` with the same key and other values. The rows
-    in ``outside`` belong to one of these sets, but are outside of the range on the follower. ``keys`` are the
-    artificial keys of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes such keys for the
+    The rows in ``equal`` exist with equal values; the rows in ``others`` exist with the same key, but other values. The
+    rows in ``outside`` are also in ``equal`` or ``others``, but are outside of the range on the follower. ``keys`` are
+    the artificial keys of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes such keys for the
     follower's rows; both are empty if the rows were not compared.
     """
 

@@ -158,7 +158,7 @@ class Batch:
     records, for each partition.
 
     If ``statement`` is set, it is a Query record, and the batch is a single transaction, whose other records are in
-    ``records``. ``run`` is set if the batch joins many statements. It contains a batch for each statement, since each
+    ``records``. If the batch joins many statements, ``run`` contains a batch for each statement, since each
     statement is a separate transaction. ``left_out`` are the records of events that the producer has left out (its
     option --skip). A large transaction is split into many batches for one commit; ``begins`` is true for the first
     batch, ``ends`` for the last batch. ``full`` is true if the batch has reached its limit of rows or bytes, but is

@@ -78,8 +78,8 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 # By default librdkafka fetches 64 MB in advance, which is more memory than everything else needs, and then fetches
-# nothing for a second; the follower would have to wait. It reports the end of a partition after the third empty answer
-# of a broker. With the default of 500 ms per answer, a short run with --until-current would take twice as long.
+# nothing for a second; the follower would have to wait. librdkafka reports the end of a partition after the third empty
+# answer of a broker. With the default of 500 ms per answer, a short run with --until-current would take twice as long.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
 # librdkafka 2 reports no error if a topic is deleted while the client is at the topic's end, so the consumer checks
@@ -309,8 +309,8 @@ class KafkaReader:
     def leave(self, partitions: Collection[TopicIdPartition]) -> None:
         """Stops reading these partitions until they are assigned again.
 
-        Pausing and resuming is not used instead. If a resume soon follows a pause, librdkafka skips messages that it
-        has already fetched (librdkafka #5591 describes how it drops an operation).
+        The methods ``pause`` and ``resume`` of librdkafka are not used: if a resume soon follows a pause, librdkafka
+        skips messages that it has already fetched (librdkafka #5591 describes how it drops an operation).
         """
         self._consumer.incremental_unassign(
             [TopicPartition(partition.topic, partition.number) for partition in partitions]

@@ -437,8 +437,8 @@ class MergedSource:
             )
 
     def _are_final(self, all_there: bool) -> bool:
-        """Whether the metadata of the topics are final. They are not if a topic is missing: it may be so new that a
-        broker does not know it yet.
+        """Whether the metadata of the topics are final. They are not final if a topic is missing that may be so new
+        that a broker does not know it yet.
         """
         if all_there:
             self._unknown_since = None

@@ -91,7 +91,7 @@ class BaseCopy:
     def has(self, record: Record) -> bool:
         """Whether the base copy contains the record's transaction, so that the record must be ignored."""
         if record.of_copy:
-            return self.covers(record)  # statements of a copy are older than the base copy, as chunks are
+            return self.covers(record)  # the statements of a table copy are treated like its chunks
         return self._any and self.has_gtid(record.transaction)
 
     def has_gtid(self, gtid: str) -> bool:

@@ -62,8 +62,8 @@ class Skips:
         self._here = {(new(database), table): (database, table) for database, table in lower}
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
-        """Returns the options to repeat if the run has committed nothing after sequence ``after``. They are the
-        sequences of the records after ``after`` that were left out, and the tables.
+        """Returns the options to repeat if the run has committed nothing after sequence ``after``: the sequences of the
+        later records that were left out, and the tables.
         """
         numbers = [number for number in self.used & self._wanted if number > after]
         return numbers, [named(*table) for table in self._here.values()]

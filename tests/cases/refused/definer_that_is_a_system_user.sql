@@ -25,7 +25,7 @@ GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO cdc_narrow;
 -- @run cdc-consumer
 -- @stops cdc-consumer 3 SYSTEM_USER privilege(s) … hint: on the follower: GRANT SYSTEM_USER ON *.* TO the user of the consumer's profile
 -- @logged whose definer is root or another system user will stop the consumer
--- @logged GRANT SYSTEM_USER ON *.* TO 'cdc_narrow'@'%', on the follower
+-- @logged run on the follower: GRANT SYSTEM_USER ON *.* TO 'cdc_narrow'@'%'
 -- @follower
 GRANT SYSTEM_USER ON *.* TO cdc_narrow;
 -- @run cdc-consumer

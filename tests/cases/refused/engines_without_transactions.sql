@@ -9,7 +9,7 @@ CREATE TABLE v (id INT) ENGINE=InnoDB;
 INSERT INTO t VALUES (1, 1, 'a');
 -- @apply
 -- @stops cdc-consumer 3 the follower's table has the engine MyISAM, which has no transactions
--- @stops cdc-consumer 3 on the follower, for all there are: ALTER TABLE `no_transactions`.`t` ENGINE = InnoDB; ALTER TABLE `no_transactions`.`s` ENGINE = InnoDB; ALTER TABLE `no_transactions`.`u` ENGINE = InnoDB
+-- @stops cdc-consumer 3 run on the follower: ALTER TABLE `no_transactions`.`t` ENGINE = InnoDB; ALTER TABLE `no_transactions`.`s` ENGINE = InnoDB; ALTER TABLE `no_transactions`.`u` ENGINE = InnoDB
 -- @follower
 USE no_transactions;
 SELECT * FROM t;
