@@ -49,8 +49,8 @@ class Mask:
     key: bytes = field(default=b"", repr=False)
 
     def hashed(self, text: bytes, kind: str, size: int | None) -> str:
-        """Returns the JSON text of the hash of a value whose JSON text is ``text``, in UTF-8. ``kind`` is the name of
-        the column's type, ``size`` is the type's length in characters or bytes; it is None for a type without a length.
+        """Hashes a value with the JSON ``text`` (in UTF-8), and returns the JSON text of the hash. ``kind`` is the name
+        of the column's type, ``size`` is the type's length in characters or bytes; None for a type without a length.
         """
         digest = hmac.digest(self.key, text, "sha256")
         if kind in HASHED_TEXTS:

@@ -57,9 +57,9 @@ class Comparison:
         self._ours = self._theirs = Definitions({}, is_mysql=True)
 
     def read(self) -> None:
-        """Reads the definitions from both servers, the leader's first. A difference that arises between the two reads
-        comes from a statement that the follower has applied already. The topic contains this statement, so the caller
-        reports a lag instead of a problem. Raises UserError.
+        """Reads the definitions from both servers, the leader's first. If a table is altered between the two reads, the
+        follower may already have the new definition. The topic then contains the statement, so the caller reports a lag
+        instead of a problem. Raises UserError.
         """
         self._theirs = table_definitions(self._leader.database, wants=self._wanted)
         theirs = {self._name(*table) for table in self._theirs.tables}

@@ -102,11 +102,10 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
 
 
 def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
-    """Returns the first place in ``places`` with a sequence of at most ``sequence``, and whether it is the first of all
-    ``places``.
+    """Searches ``places``, newest first, for a record with this sequence or a lower one. Returns the first such place,
+    and whether it is the newest of all places.
 
-    If there is no such place, returns the last place if its sequence is the sequence after ``sequence``, since that
-    record is then the oldest record in the topic; otherwise returns None.
+    If there is no such place, returns the oldest place if it is the place of the next sequence; otherwise returns None.
     """
     place: Place | None = None
     for number, place in enumerate(places):

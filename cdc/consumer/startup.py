@@ -120,8 +120,8 @@ class Startup:
 
     @property
     def scope(self) -> Profile:
-        """The profile with the filters and renames that are applied to names; all its names are in lower case if the
-        follower has lower_case_table_names = 1. Must be called after the session has connected.
+        """The profile whose filters and renames are applied. All names in it are in lower case if the follower has
+        lower_case_table_names = 1. The session must be connected.
         """
         return self.profile.folded() if self.session.folds_names else self.profile
 

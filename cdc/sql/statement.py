@@ -378,8 +378,8 @@ Change = tuple[int, int, str]
 _INVOKER = "SQL SECURITY INVOKER "
 _ROUTINES = ("PROCEDURE", "FUNCTION")
 _OTHERS = ("TABLE", "DATABASE", "SCHEMA", "INDEX", "TRIGGER", "EVENT")
-# The words that may follow a type's name in RETURNS (_OF_TYPES), and the words that the name of a character set or
-# collation follows (_NAMED).
+# The words that may follow a type's name in RETURNS (_OF_TYPES), and the words that precede the name of a character set
+# or collation there (_NAMED).
 _OF_TYPES = {
     "UNSIGNED", "SIGNED", "ZEROFILL", "BINARY", "ASCII", "UNICODE", "BYTE", "PRECISION", "VARYING", "VARCHAR",
     "VARBINARY", "CHARACTER", "CHAR",

@@ -306,8 +306,8 @@ class DdlLedger:
         return self._statements.notes(after=after, through=through)
 
     def note_left_out(self, record: Record) -> Statement:
-        """Returns the statement that notes in the ledger that the producer has left out an event because of its option
-        --skip.
+        """Returns the statement that adds to the ledger an event that the producer has left out (its option --skip). An
+        event that the base copy contains is added as not applied.
         """
         if self._copied.has(record):
             return self._not_applied(record, ledger_table.IN_COPY)

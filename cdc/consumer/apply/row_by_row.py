@@ -62,7 +62,7 @@ class NonStrictWriter:
     """Writes single rows in the session's open transaction, and leaves the session in the mode ``STRICT``.
 
     ``run(statement, mode)`` executes a statement under that sql_mode and returns the number of rows that it matched.
-    ``virtual(uri)`` returns the generated columns of a table that are virtual.
+    ``virtual(uri)`` returns the virtual generated columns of a table.
     """
 
     def __init__(

@@ -392,7 +392,7 @@ class Session:
     def _check_wait(self, waited: float) -> None:
         """Raises Interrupted if it is useless to wait longer than ``waited`` seconds for a reply.
 
-        A statement may run for hours, so a new connection shows whether the server still works.
+        A statement may run for hours, so a new connection is tried from time to time, to see if the server still works.
         """
         if self._parent is not None:
             self._parent.try_keep()

@@ -83,8 +83,8 @@ _NO_SUCH_TABLE = 1146
 
 
 def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> None:
-    """Adds to the error for a row the column's definitions on both servers, and the statement that corrects the
-    follower's column.
+    """Extends the error for a refused row by the column's definitions on both servers, and by the statement that
+    corrects the follower's column.
 
     ``types`` are the types of the leader's columns, if known. Nothing is added if the follower's definition can't be
     read.

@@ -74,8 +74,8 @@ def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping
 
 
 def _tag(values: Sequence[Value]) -> str:
-    """Finds the type of a column from its values. The error value of an ENUM is used only if there is no other value,
-    because it is a number in any ENUM.
+    """Finds the type of a column from its values. The error value of an ENUM is used only if there is no other value:
+    it is a number even if the column's other values are texts.
     """
     some = [value for value in values if value != NULL]
     return tag_of(next((value for value in some if value != _ERROR), some[0] if some else NULL))

@@ -133,7 +133,7 @@ _LOCK_WAITS = ("innodb_lock_wait_timeout", "lock_wait_timeout")
 
 
 def own_variables(*, lock_wait_seconds: int) -> str:
-    """Returns the assignments of a SET SESSION for these variables."""
+    """Returns the assignments for a SET SESSION statement: the variables in ``OWN``, and the limits of lock waits."""
     given = [f"{name}={value}" for name, value in OWN.items()]
     given += [f"{name}={lock_wait_seconds}" for name in _LOCK_WAITS]
     newer = [f"/*!{since} , {name}={value} */" for name, (since, value) in _SINCE.items()]

@@ -1,5 +1,5 @@
-"""Plans the records of a table copy: a chunk, after which the follower's rows in the chunk's range equal the chunk's
-rows, and the changes of a table that is being copied. Pure.
+"""Plans how the records of a table copy are applied: chunks, and changes of a table that is being copied. After a
+chunk, the follower's rows in the chunk's range equal the chunk's rows. Pure.
 
 One statement deletes the rows in the range that equal no row of the chunk; then the missing rows are inserted. Equal
 rows are kept, so that the copy of an intact table writes nothing. Rows are compared with the keys that ``image_keys``

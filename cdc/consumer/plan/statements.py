@@ -149,8 +149,8 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """Writes a query that finds as many of the follower's rows with these images as must be deleted. The query
-        returns the artificial key of each row.
+        """Writes the query for the follower's first rows with these images, limited to the number of rows to delete.
+        The query returns the artificial key of each row.
         """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
@@ -395,8 +395,8 @@ def _step(
 
 
 def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Statement]:
-    """Yields statements that match as many rows as there are changes, provided that each row equals its
-    before-image."""
+    """Yields statements that compare the rows with their before-images. Together they match one row for each change
+    only if all rows are equal."""
     record, indexes = step.record, compared(step.record, columns)
     how = comparison(record.columns, indexes, [_before(change) for change in step.changes])
     values: dict[int, bytes] = {}

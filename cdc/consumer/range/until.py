@@ -1,6 +1,5 @@
-"""Ends the stream of transactions at the place of ``--until``, always between two leader transactions. Pure.
-
-The place is a sequence, a GTID or a time.
+"""Ends the stream of transactions at the place of ``--until``: a sequence, a GTID or a time. The stream always ends
+between two transactions of the leader. Pure.
 """
 
 import re

@@ -402,7 +402,7 @@ class MergedSource:
             self._look_for_gap(self._merged.next_sequence)
 
     def _look_for_gap(self, sequence: int) -> None:
-        """Finds out whether the record ``sequence``, which is committed, is in no topic.
+        """Finds out whether no topic contains the committed record ``sequence``.
 
         If a broker is killed while it commits, the entry of the commit log may be visible while the records of a topic
         were rolled back. The producer writes them again when it connects, so a gap is final only if a newer entry was

@@ -392,9 +392,9 @@ class Renaming:
         """Returns a replicated Query record with the follower's names in its text and context; ``affects`` is
         unchanged.
 
-        Raises Unapplicable if it is not certain which words of the statement are names of databases. On the follower,
-        the new name of one database may be the name of another database. If the statement contains the name of that
-        other database, raises Unapplicable; if the statement changes that other database, raises UserError.
+        Raises Unapplicable if it is not certain which words of the statement are names of databases. A name of a
+        database of the leader may be taken on the follower, by a database that was renamed to it. Raises Unapplicable
+        if the statement contains such a name, and UserError if it changes the leader's database of that name.
         """
         if self.spellings is not None:
             self.spellings.check(record)

@@ -2,7 +2,7 @@
 Pure.
 
 On the follower the consumer has all privileges that the leader's users have on the leader, and any client that can
-write to the topic could write a statement there. So a statement is executed only if its kind is replicated and it
+write to the topic could add a statement to it. So a statement is executed only if its kind is replicated and it
 changes only the objects that its record lists. The filters are applied to these objects, and never let the server's own
 databases pass. The producer's parser parses the text. If the server might read the text differently, the statement is
 refused, too.
