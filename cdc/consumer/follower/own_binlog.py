@@ -106,7 +106,7 @@ def _require_same(connection: Any, session: Session) -> None:
 
 def _events(connection: Any, excluded: GtidSet) -> Iterator[bytes]:
     """Yields the events of the server's binlog up to its end, without the ``excluded`` transactions."""
-    # Without this variable, the server refuses to send a binlog with checksums. NONE makes it leave the checksums out.
+    # Without this variable, the server refuses to send a binlog with checksums. With NONE, it sends no checksums.
     with connection.cursor() as cursor:
         cursor.execute("SET @source_binlog_checksum='NONE', @master_binlog_checksum='NONE'")
     encoded = excluded.encode()

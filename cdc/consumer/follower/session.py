@@ -205,7 +205,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # the second of the present wait at which a new connection was last tried
+        self._probed_at = 0.0  # how many seconds the present wait had lasted when a new connection was last tried
         self._connection: Any = None
         self._replies: SocketReader | None = None
         # maps the UUID of each server to the id of the newest connection to that server

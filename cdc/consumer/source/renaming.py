@@ -127,7 +127,7 @@ class Spellings:
     def _see_rows(self, record: Record) -> None:
         found: dict[Name, str | None] = {}
         if (other := self._take(found, record.uri, whole=True)) is not None:
-            # Rows are refused here before they could be skipped.
+            # Rows are refused here, before --skip is considered, so the hint must not offer it.
             raise _two(record, record.uri, other).without_skip()
         self._change(record.sequence, found)
 
