@@ -1,7 +1,7 @@
 """Describes a record as one entry of an index, and selects records by table, key, time, GTID, kind and sequence. Pure.
 
-Pure. The text of a row's key consists of the values of its key columns as SQL literals, separated by ``", "``: ``42``,
-or ``7, 'north'``. The text does not contain the names of the columns, so renaming a column does not change it.
+The text of a row's key consists of the values of its key columns as SQL literals, separated by ``", "``: ``42``, or
+``7, 'north'``. The text does not contain the names of the columns, so renaming a column does not change it.
 """
 
 import re
@@ -242,7 +242,7 @@ class Filter:
 
 
 def gtids(text: str) -> tuple[str, ...]:
-    """Returns the GTIDs that a user's ``text`` may mean: the binlog contains UUIDs in lower case."""
+    """Returns the GTIDs that a user's ``text`` may mean: itself, and in lower case, as the binlog contains UUIDs."""
     return text.strip(), text.strip().lower()
 
 

@@ -155,8 +155,8 @@ class IndexFile:
             self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=16
         )
         try:
-            # A reader does not wait for the writer. After a crash of the machine the last entries may be missing, and
-            # with them the offsets of their transaction, so that they are read again.
+            # With these settings a reader does not wait for the writer. A crash of the machine may lose the newest
+            # transactions, each with its entries and the offsets after them, so these entries are read again.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{cache_kb}")
@@ -226,8 +226,8 @@ class Writer:
     def add(self, records: Iterable[Added], progress: Mapping[Partition, Progress], *, floor: int = 0) -> None:
         """Adds records and stores the progress of the partitions, in one transaction.
 
-        Removes the entries with sequences below ``floor``. It is the sequence of the first record that was read from a
-        partition whose older records were not read, so that the index is complete from ``floor`` on.
+        Removes the entries with sequences below ``floor``, the sequence of the first record that was read from a
+        partition whose older records were not read. So the index is complete from ``floor`` on.
         """
         with transaction(self._connection):
             for (topic, number), (topic_id, offset) in progress.items():
@@ -311,8 +311,8 @@ class Writer:
 
 
 _MOST_BYTES = 1_000_000_000
-# Each entry has more bytes than this. So only as many of a partition's newest offsets are read as have room in
-# ``most_bytes``.
+# Each entry has more bytes than this. A refresh reads only as many of a partition's newest offsets as have room in
+# ``most_bytes`` with entries of this size.
 _LEAST_ENTRY_BYTES = 100
 _BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 5_000, 20_000, 2.0
 _CACHE_KB = 24_000
@@ -358,7 +358,7 @@ class Index:
 
         If another thread or process is already adding records, returns at once; ``behind`` is then the number of
         offsets that the other thread or process has not read yet. Raises UserError or Disconnected if Kafka does not
-        answer or the file can't be written, PromiseError for a message that is not a record.
+        answer or the file can't be written, and PromiseError for a message that is not a record.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -417,8 +417,8 @@ class Index:
             raise self._unusable(error) from None
 
     def _left(self, extents: Mapping[Partition, Extent]) -> int:
-        """Returns the number of offsets that are still to be read, according to the file, to which another process is
-        adding entries.
+        """Returns the number of offsets that are still to be read; reads it from the file, because another process is
+        adding the entries.
         """
         none: dict[Partition, Progress] = {}
         known = self.ask(read_progress, none)

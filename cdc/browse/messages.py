@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _HEX_WIDTH = 16
-_MOST_INDENTED = 20  # maximum ratio of the indented length to the length; records have about 4
+_MOST_INDENTED = 20  # how many times longer indents may make a JSON text; they make a record about 4 times longer
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
 NOTHING = "∅"
@@ -124,7 +124,7 @@ def window(
     least ``since_ms`` on, or the last messages before ``until``, or the newest messages.
 
     Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
-    are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop answering.
+    are left out. Raises Disconnected, and UserError if there is no such topic or partition.
     """
     place = topic, partition
     with answering(properties, where=f"topic {topic}, partition {partition}"):

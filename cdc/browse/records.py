@@ -118,8 +118,8 @@ def _gone(entry: Entry) -> UserError:
 
 # Reads the records of one profile's topics from given offsets to the present ends of the topics.
 #
-# Like the programs that apply records, this module joins fragments, and leaves out messages that do not count (modules
-# ``kafka.fragments`` and ``kafka.fragments``). It also leaves out the binlog's events that belong to no record.
+# Like the programs that apply records, this module joins fragments, and leaves out messages that do not count (module
+# ``kafka.fragments``). It also leaves out the binlog's events that belong to no record.
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ class Append:
     """The changes of table ``name`` to append: all changes after sequence ``base``. ``base`` is -1 if the table of
     changes does not exist yet.
 
-    ``again`` is true if some of these changes are in older records than the records that the run reads. ``acts`` are
-    the statements among the changes.
+    ``again`` is true if an earlier run has already read records with some of these changes, so that older records must
+    be read again. ``acts`` are the statements among the changes.
     """
 
     name: Name
@@ -64,9 +64,7 @@ class Append:
 
 @dataclass(slots=True)
 class ChangeTables:
-    """The tables of changes, in the format of ``tables``. They exist for the tables for which ``selects``
-    returns true.
-    """
+    """The tables of changes, in the format of ``tables``, of the leader's tables for which ``selects`` is true."""
 
     tables: AppendedTables
     selects: Callable[[Name], bool]

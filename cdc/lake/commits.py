@@ -46,7 +46,7 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Written:
     """The newest version of a table, with the note that cdc-lake wrote; ``note`` is None if another writer has changed
-    the table after that.
+    the table since then.
     """
 
     version: int

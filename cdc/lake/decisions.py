@@ -89,7 +89,7 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
     """
     acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
-    # A foreign key may have changed rows that the stream does not show; ``plan`` refuses such a table.
+    # If the leader does not log the changes that its foreign keys make, ``plan`` refuses tables with such foreign keys.
     if base is not None and known.same_options and not acts and not changed and not known.histories.silent_cascades:
         return Step(name, What.KEEP, base)
     try:

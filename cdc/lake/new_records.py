@@ -27,8 +27,8 @@ __all__ = ["Arrived", "refused_tables", "same_topics"]
 class Arrived:
     """The new messages up to sequence ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
 
-    ``messages`` are the messages in ``new``; it is None if the topic of each table is read separately. ``records`` is
-    the number of new records up to ``upto``. ``last``, ``offsets``, ``transaction`` and ``gap`` are the values for the
+    ``messages`` are the messages in ``new``, None if the topic of each table is read separately. ``records`` is the
+    number of new records up to ``upto``. ``last``, ``offsets``, ``transaction`` and ``gap`` are the values for the
     next State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if
     there are no new records.
     """
@@ -46,7 +46,7 @@ class Arrived:
 
     @classmethod
     def since(cls, state: State, source: Source, upto: int) -> Self:
-        """Reads the records that follow ``state``. Raises UserError if the topics lack records that the lake needs,
+        """Reads the records that follow ``state``. Raises UserError if the topics lack records that the lake needs, and
         PromiseError if they contain too many records."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
@@ -158,11 +158,11 @@ def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
 
 
 def _newest_gap(messages: DataFrame, rows: Sequence[Row], source: Source, upto: int) -> int:
-    """Returns the newest sequence up to ``upto`` that no record has; -1 if there is none. ``rows`` are the ``_heads``
-    of ``messages``, which are all messages of the topics.
+    """Returns the newest sequence up to ``upto`` that is missing in the topics; -1 if none is missing. ``rows`` are the
+    ``_heads`` of ``messages``, which are all messages of the topics.
 
-    What retention has deleted is no gap. It deletes from each topic for itself, so several topics that it has cut can't
-    be checked.
+    Records that retention has deleted are no gap. Retention cuts each topic separately: if it has cut one of several
+    topics, gaps can't be found.
     """
     if source.cut and source.kafka.layout == PER_TABLE:
         return -1
@@ -177,7 +177,7 @@ def _newest_gap(messages: DataFrame, rows: Sequence[Row], source: Source, upto: 
 
 
 def _gap_before(records: DataFrame, upto: int) -> int:
-    """Returns the newest sequence up to ``upto`` that is not in ``records``, of which at least one is missing."""
+    """Returns the newest sequence up to ``upto`` that is not in ``records``; at least one sequence must be missing."""
     numbers = records.where(f"sequence BETWEEN 0 AND {upto}").select("sequence")
     following = numbers.select((F.col("sequence") + 1).alias("sequence"))
     begins = numbers.join(following, "sequence", "left_anti").agg(F.max("sequence").alias("begin"))

@@ -1,7 +1,7 @@
-"""Runs the other commands of ``cdc-producer``: a dry run with all tables to copy or a list of checks, requests for
-copies of tables, the status of copies.
+"""Runs the commands of ``cdc-producer`` other than replication: a dry run, a list of checks, requests for copies of
+tables, and the status of copies.
 
-It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
+A dry run and the checks write nothing to Kafka, to the leader or to disk, and do not disturb a running producer.
 """
 
 import threading
@@ -211,8 +211,8 @@ class _Look:
                 self._say(f"  left out, since it is invalid: the view {'.'.join(view)}")
 
     def has_rights(self) -> bool:
-        """Whether the topics that are missing could be created, and our user has the rights that it needs on the
-        others; notes what is missing."""
+        """Whether the missing topics could be created, and our user has the needed rights on all other topics; notes
+        what is missing."""
         kafka, before = self._profile.kafka, len(self.errors)
         with self._noting():
             try:
@@ -309,8 +309,8 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Requests the end of the copies of all tables that match ``globs``; returns the exit status.
 
-    Raises UserError if no such table is waiting to be copied, or if followers have no rows of such a table except the
-    copied ones. Raises Disconnected.
+    Raises Disconnected, and UserError if no such table is waiting to be copied, or if followers have no rows of such a
+    table except the copied rows.
     """
     pending, requests = current_state(profile)
     asked = {table for request in requests if not request.stop for table in request.tables}
@@ -325,7 +325,8 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
         )
     if first := [".".join(table) for table in tables if table in known.fresh]:
         raise UserError(
-            f"the first copy of the leader has these tables, and a follower nothing else of them: {', '.join(first)}",
+            "these copies can't be stopped, because followers get the tables' rows only from the first copy of the "
+            f"leader: {', '.join(first)}",
             code="CDC-COPY-OF-LEADER",
             where=_STOP,
             hint="let it end; or leave them out with the filters, and start the producer again",

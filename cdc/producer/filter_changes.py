@@ -1,8 +1,8 @@
 """Compares the filters with the filters of the previous run: existing objects that pass only the new filters must be
 copied.
 
-A table that exists on the leader already has a definition and perhaps rows. Later changes in the binlog alone would
-never bring them to a follower.
+A table that exists on the leader already has a definition and perhaps rows. Later changes in the binlog would never
+bring these to a follower.
 """
 
 import logging
@@ -128,7 +128,7 @@ def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
 
 @contextmanager
 def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
-    """Adds to each PromiseError that the block raises the hint that the former filters still hold, if ``they_hold``
+    """Adds the hint that the former filters still hold to each PromiseError that the block raises, if ``they_hold``
     returns true.
     """
     try:

@@ -34,8 +34,8 @@ class ProducerMetrics:
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
-        # Each heartbeat of an idle leader shows that there are no more events. This is two heartbeat intervals, since a
-        # heartbeat may come late.
+        # An idle leader shows with each heartbeat that there are no more events. The limit is two heartbeat intervals,
+        # since a heartbeat may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
         self._source: BinlogSource | None = None
         self._entry: Entry | None = None

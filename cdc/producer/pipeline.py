@@ -1,5 +1,5 @@
-"""Connects the producer's stages: they turn a leader's binlog into records and, in the same Kafka transactions, into a
-position.
+"""Connects the producer's stages, which turn a leader's binlog into records, and commit these in Kafka transactions
+together with the position after them.
 
     leader ── BinlogSource ── Decoder ── Interleaver ── Router ── KafkaSink ── topics and commit log
               raw events      changes    and chunks     messages  Kafka transactions
@@ -213,7 +213,7 @@ def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None])
 
 
 def warn_of_cascades(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
-    """Logs the tables whose rows change without a record, since a foreign key leads to a table that is left out."""
+    """Logs the tables whose rows may change without a record, by a foreign key to a table that is left out."""
     if logs_cascades(leader.version) or not profile.filters.listed():
         return
     found = changed_silently(profile.database.settings(), profile.filters, name=leader.name, named=named)
@@ -329,7 +329,7 @@ def run(
     """Replicates until ``stop`` is set, or up to the leader's position at the start; reconnects to servers that go
     away.
 
-    Raises UserError, PromiseError, ServerGone.
+    Raises UserError, PromiseError and ServerGone.
     """
     topics = topic_admin(profile)
     batch_size = BatchSize(profile.producer.commit_bytes, profile.producer.message_bytes)
@@ -459,8 +459,8 @@ class _Producer:
             filters = change.widened.before.listed()
         entry = start_of(profile, leader, newest, filters, stop=self.stop)
         if change.lets_in and change.widened is None:
-            # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
-            # before this point.
+            # For objects that pass the filters only from now on, the topic begins here: a copy of the leader must
+            # contain all changes before this point.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
         require_same_names(leader, newest)
         entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)

@@ -144,7 +144,7 @@ class Progress:
 
     @property
     def has_prepared(self) -> bool:
-        """Whether XA transactions are prepared; when such a transaction commits, its earlier events are decoded."""
+        """Whether XA transactions are prepared: their events are decoded only when they commit."""
         return bool(self._prepared)
 
     @property

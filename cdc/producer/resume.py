@@ -40,8 +40,8 @@ def starting_entry(
 
     ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``complete(position)`` is called to find
     out whether a stream can begin at a position (see ``is_complete``). Raises UserError if the leader cannot continue
-    there without losing or repeating changes. A topic without records begins with a copy instead, if ``start`` is
-    "auto".
+    there without losing or repeating changes. If ``start`` is "auto", a topic without records begins with a copy
+    instead.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
         return _first_entry(leader, start=start, complete=complete)
@@ -158,8 +158,8 @@ def _first_entry(leader: Leader, *, start: str, complete: Callable[[Position], b
     if start == NOW or copies:
         position, executed = leader.position, leader.executed
         if leader.gtid_on and not executed:
-            # The position may be after commits in flight. A dump after GTIDs contains them, but without GTIDs the dump
-            # begins at the position; nothing in this file has been executed.
+            # The position may be after commits in flight. A dump after GTIDs would contain them, but with no GTID
+            # executed the dump begins at a position: so it begins at the start of the file, before them.
             position = Position(position.file, _FIRST_OFFSET)
     elif start in (AUTO, BEGINNING):
         _require_beginning(leader)

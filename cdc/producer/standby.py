@@ -1,5 +1,5 @@
 """Lets a producer wait while another producer of the same topic and leader works (profile key producer.standby), and
-elects the one that works.
+elects the producer that works.
 """
 
 import threading
@@ -20,15 +20,15 @@ from cdc.service.retry import Retry
 
 __all__ = ["Election", "Standby", "group_of"]
 
-# Elects which one of several programs that are started for the same work does it, by a Kafka consumer group.
+# Elects, by a Kafka consumer group, one of several programs that were started for the same work.
 #
 # The candidates are the members of a consumer group that subscribes to one topic with one partition. Kafka assigns the
-# partition to one member, and after its death to another (Kafka documentation, "Consumer group protocol"). The
+# partition to one member, and after its death to another member (Kafka documentation, "Consumer group protocol"). The
 # assignment alone does not keep a former owner from writing, because a stopped process learns late that it has lost the
 # partition: the elected program must fence its predecessor.
 
 _GROUP_POLL_SECONDS = 0.2
-# The least that brokers accept by default (group.min.session.timeout.ms).
+# The shortest session timeout that brokers accept by default (group.min.session.timeout.ms).
 _SESSION_MS, _HEARTBEAT_MS = 6_000, 1_000
 
 
@@ -67,15 +67,15 @@ class Election:
 
     @property
     def elected(self) -> bool:
-        """Whether this program has been the elected one, as far as it knows, ever since ``wait`` returned. If it lost
-        the election and won it again, another one may have worked meanwhile.
+        """Whether this program has stayed elected since ``wait`` returned, as far as it knows; false if it lost the
+        election and won it again, since another program may have worked meanwhile.
         """
         return self._undisturbed.is_set() and self._elected.is_set()
 
     def wait(self, stop: threading.Event) -> bool:
-        """Waits until this program is elected; false if ``stop`` is set before.
+        """Waits until this program is elected; returns False if ``stop`` is set before.
 
-        Raises UserError or PromiseError if the group or the topic can't be read, Disconnected if the client failed.
+        Raises UserError or PromiseError if the group or the topic can't be read, and Disconnected if the client failed.
         """
         while not stop.is_set():
             if self._error is not None:
@@ -134,11 +134,10 @@ def group_of(profile: Profile) -> str:
 
 
 class Standby:
-    """The part of a producer in the election of the one that works; does nothing unless the profile has
-    producer.standby.
+    """Takes part in the election for a producer; does nothing unless the profile has producer.standby.
 
-    The elected producer still fences its predecessor when it opens its sink, so the election is not what exactly once
-    rests on: it decides which producer tries.
+    The elected producer still fences its predecessor when it opens its sink. So exactly-once does not depend on the
+    election, which only decides which producer tries to write.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class Standby:
     def waited(self, stop: Event) -> bool:
         """Waits until this producer is elected, or ``stop`` is set; returns whether it had to wait.
 
-        Raises Disconnected if the brokers do not answer, UserError if they refuse.
+        Raises Disconnected if the brokers do not answer, and UserError if they refuse.
         """
         if not self._wanted:
             return False
@@ -174,13 +173,13 @@ class Standby:
             raise
         finally:
             self._metrics.standby = False
-            # Another producer may have written since this one did, and is no rival now.
+            # The sink need not refuse entries that another producer has written during the wait.
             self._retry.succeeded = False
         return True
 
     def has_lost(self, stop: Event) -> bool:
-        """Whether another candidate was elected in place of this producer; waits some seconds for that, because a
-        producer that was stopped for a while learns it late.
+        """Whether another candidate was elected in place of this producer; waits some seconds, because a producer that
+        was stopped for a while learns late of the election.
         """
         give_up = time.monotonic() + _NOTICE_SECONDS
         while self._election is not None and self._election.elected:
@@ -200,6 +199,6 @@ class Standby:
         except KafkaException as error:
             raise open_error(error, names.topic, properties, answered=False) from None
         self._election = Election.join(properties, topic=names.commits, group=self._group)
-        # The wait may take weeks, and what failed before it is no failure of the attempts after it.
+        # The wait may take weeks: failures before it do not count for the attempts after it.
         self._retry.connected()
         return self._election

@@ -1,4 +1,4 @@
-"""Checks the leader's tables for what a follower could not repeat: masks, equal members of an ENUM or SET, cascades
+"""Checks the leader's tables for problems: columns that can't be masked, equal members of an ENUM or SET, and cascades
 that are not logged.
 
 The binlog shows only the primary key of a table. The leader is queried for everything else: at the start, at the first
@@ -135,8 +135,8 @@ _USES = {
 
 
 def _uses(cursor: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
-    """Yields each use that a table makes of its columns and that masked values could violate, such as a unique key: its
-    description, and its columns or its expression.
+    """Yields each use of columns, such as a unique key, that masked values could violate: its description, and its
+    columns or its expression.
     """
     for what, statement in _USES.items():
         cursor.execute(statement, (database, table))
@@ -175,10 +175,10 @@ def member_check(
     return are_equal
 
 
-# Finds foreign keys through which tables that the filters leave out change rows of tables that pass, on a leader that
-# does not log such changes (MySQL before 9.6, MariaDB).
+# Finds foreign keys through which changes of a table that the filters leave out change rows of a table that passes, on
+# a leader that does not log the latter changes (MySQL before 9.6, MariaDB).
 #
-# A follower has neither the other table's changes, nor a log of what they did.
+# A follower gets neither the changes of the table that is left out, nor the changes of the other table's rows.
 
 _QUESTION = (
     "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
@@ -189,8 +189,8 @@ Named = Callable[[str, str], str]
 
 
 def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
-    """Returns the tables of the leader ``name`` that pass, and whose rows such a foreign key changes, each with the
-    other table. ``named`` writes the name of a table.
+    """Returns the tables of the leader ``name`` that pass the filters and whose rows such a foreign key changes, each
+    with the other table. ``named`` writes the name of a table.
     """
     with connected_cursor(settings, name) as cursor:
         cursor.execute(_QUESTION)

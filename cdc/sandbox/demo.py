@@ -159,7 +159,7 @@ class Topic:
         self._consumer.close()
 
     def next(self) -> dict[str, Any]:
-        """Waits for the next record and returns it. Raises PromiseError if no record arrives within a minute,
+        """Waits for the next record and returns it. Raises PromiseError if no record arrives within a minute, and
         ServerGone if reading from Kafka fails.
         """
         deadline = time.monotonic() + _SECONDS

@@ -96,7 +96,9 @@ def _run(arguments: argparse.Namespace) -> int:
         loaded = None  # the error reports only that Spark's job was cancelled
     if loaded is None:
         raise UserError(
-            "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
+            "stopped before the follower was fully loaded",
+            code="CDC-SEED-STOPPED",
+            hint="run cdc-seed again; it continues",
         )
     line = (
         f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "

@@ -25,8 +25,8 @@ expression finds it in a tenth of the time in which Spark parses all values. Onl
 called plain records, are read this way:
 
 - The record is compact JSON with its fields in the order in which cdc-producer writes them.
-- No value is a JSON document, so every text that looks like the beginning of an image is one: in a string,
-  each quote follows a backslash.
+- No value is a JSON document, so every text that looks like the beginning of an image is one: within a string, a
+  backslash precedes each quote.
 - The leading values are whole numbers, dates and times, or texts without backslashes. Such a value has only one JSON
   text, which is also the text that Spark's parser returns.
 
@@ -308,7 +308,7 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
 
 
 def _parsed(messages: DataFrame, within: DataFrame, upto: int, *, bare: int) -> DataFrame:
-    """Parses records; ``bare`` is the shape of tables without a key, in which only the leader's own changes count."""
+    """Parses records. Leaves out repairs of tables without a key, whose ``shape`` is ``bare``."""
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))

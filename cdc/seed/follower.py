@@ -43,7 +43,7 @@ class SeedBeginning:
 def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
     """Reads from the follower which seed is loading it; returns None if the follower is empty.
 
-    Raises UserError if the follower is not empty and no seed is loading it; raises Disconnected. ``name`` is the
+    Raises Disconnected, and UserError if the follower is not empty and no seed is loading it. ``name`` is the
     follower's name in errors.
     """
     try:

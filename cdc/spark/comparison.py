@@ -47,7 +47,7 @@ class Extent:
 
     @property
     def all_tables(self) -> frozenset[Name]:
-        """The tables of both sides that have rows in either topic."""
+        """The tables that have rows in the leader's topic, the follower's topic, or both."""
         return self.tables[LEADER] | self.tables[FOLLOWER]
 
 

@@ -106,7 +106,7 @@ class Folder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """The folder ``path``, an implementation of ``folder.Folder``."""
+    """The folder ``path``, an implementation of ``folders.Folder``."""
 
     path: Path
 

@@ -23,7 +23,7 @@ _PACKAGE = "org.apache.hadoop.fs."
 
 
 class HadoopFolder:
-    """The folder at ``address``, an implementation of ``folder.Folder``."""
+    """The folder at ``address``, an implementation of ``folders.Folder``."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         """Raises OSError if Hadoop does not know the scheme of the address."""

@@ -132,7 +132,7 @@ def transit(
     counts to ``before``.
 
     Returns None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in
-    Kafka (``spark.lag``). ``known`` describes the leader's commits in all of ``transactions``.
+    Kafka. ``known`` describes the leader's commits in all of ``transactions``.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
     span = known if known and known.within(after, upto) else commits(leader).result()
@@ -228,9 +228,9 @@ def _summed(bins: DataFrame) -> DataFrame:
 # Computes the lag from counted transit times: how long the leader's transactions took to reach the follower, and then
 # the topic of the follower's own binlog.
 #
-# Only counts reach the driver (``spark.lag``): for each stage, table and stretch of time, the number of transactions
-# in each bin of delays. All delays in a bin count as the mean of the bin, so quantiles are accurate to 5 % or 128 µs;
-# the maximum is exact.
+# Only counts reach the driver: for each stage, table and stretch of time, the number of transactions in each bin of
+# delays. All delays in a bin count as the mean of the bin, so quantiles are accurate to 5 % or 128 µs; the maximum is
+# exact.
 
 _TABLES_LISTED = 1_000
 _BINS_A_BAR = 8
@@ -388,7 +388,7 @@ def _edges(bar: int) -> tuple[int, int]:
 _ENTRIES = "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"
 SCHEMA = "side STRING, since BIGINT, upto BIGINT, at_us BIGINT, offset BIGINT"
 
-_ENDED_SECONDS = 1.0  # seconds after which the lag is computed without the open entry
+_ENDED_SECONDS = 1.0  # seconds to wait for an open entry; the lag is then computed without it
 
 
 def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:

@@ -132,7 +132,7 @@ def audit(
 
 
 def _terms(options: Mapping[str, Any]) -> Terms:
-    """Returns the conditions of the verdict. Raises TypeError for an unknown option, UserError for a bad file."""
+    """Returns the conditions of the verdict. Raises TypeError for an unknown option, and UserError for a bad file."""
     if unknown := options.keys() - {"state", "accept", "max_age", "exact"}:
         raise TypeError(f"audit() got an unexpected option: {', '.join(sorted(unknown))}")
     accepted = accepted_drift(Path(options["accept"])) if options.get("accept") else ()

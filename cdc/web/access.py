@@ -35,7 +35,7 @@ HEADERS = {
 }
 _LOGIN = "/login"
 _LARGEST_FORM = 10_000
-_FAILED_SECONDS = 0.5  # each wrong password is answered after this time, and one after the other
+_FAILED_SECONDS = 0.5  # the delay of the answer to a wrong password; these answers wait for one another
 _STATIC, _HEALTH = "/static/", "/healthz"  # these addresses need no password, since their content contains no rows
 
 

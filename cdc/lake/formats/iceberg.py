@@ -87,7 +87,7 @@ class IcebergTables:
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Does nothing, because expire_snapshots removes old files, and the lake's owner decides when to run it."""
+        """Does nothing: expire_snapshots removes old files, when the lake's owner decides so."""
 
     def _name(self, folder: str) -> str:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))

@@ -124,8 +124,8 @@ def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """Reads ``size`` bytes, or fewer at the end of the stream: a single call of ``stream.read`` may return fewer even
-    before.
+    """Reads ``size`` bytes, or fewer at the end of the stream: a single call of ``stream.read`` may return fewer bytes
+    even before the end.
     """
     parts = b""
     while len(parts) < size and (part := stream.read(size - len(parts))):

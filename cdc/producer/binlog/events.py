@@ -7,8 +7,8 @@ Sources: MySQL protocol documentation, "MySQL Packets" and "COM_BINLOG_DUMP"; My
 (control_events.h, rows_event.h, statement_events.h, class Gtid_event) and its documentation, "Binlog Event".
 
 ``row_mode`` reads from a BEGIN event the sql_mode under which a server must compute values from the rows of the
-transaction. The leader logs it with the BEGIN, and MySQL's own replicas apply rows under it. Modes that only forbid
-values, or only change how a statement is parsed, have no effect on rows.
+transaction. The leader logs this mode with the BEGIN, and MySQL's own replicas apply rows under it. Modes that only
+forbid values, or only change how a statement is parsed, have no effect on rows.
 """
 
 import functools
@@ -59,8 +59,8 @@ NEXT_POSITION_AT = 13
 HEADER_BYTES = 19
 CHECKSUM_BYTES = 4
 
-# Table map and rows events start with table id (6) and flags (2). The names follow in a table map. In a rows event, the
-# length of the extra data (2) and then the extra data follow.
+# Table map and rows events start with table id (6) and flags (2). In a table map, the names follow. In a rows event,
+# the length of the extra data (2) and then the extra data follow.
 TABLE_ID_BYTES = 6
 TABLE_ID = slice(HEADER_BYTES, HEADER_BYTES + TABLE_ID_BYTES)
 ROWS_FLAGS_AT = HEADER_BYTES + TABLE_ID_BYTES
@@ -205,8 +205,8 @@ def heartbeat(event: RawEvent) -> Position:
 
 
 def packed_integer(data: bytes, at: int) -> tuple[int, int]:
-    """Reads the length-encoded integer at ``at``; returns it and the offset after it (MySQL protocol, "Length-Encoded
-    Integer Type").
+    """Reads the length-encoded integer at ``at``; returns the integer and the offset after it (MySQL protocol,
+    "Length-Encoded Integer Type").
     """
     first = data[at]
     if first < 251:
@@ -411,7 +411,7 @@ def _tagged(data: bytes) -> Gtid:
 
 
 def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
-    """Reads an integer in the encoding of MySQL's serialization library; returns it and the offset after it.
+    """Reads an integer in the encoding of MySQL's serialization library; returns the integer and the offset after it.
 
     The number of low bits set in the first byte is the number of further bytes, and the value starts after the first
     bit that is not set.

@@ -126,8 +126,8 @@ def inspect(
     """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` is the server's name in errors.
     ``partial_json`` is true if the server may log partial updates of JSON documents.
 
-    Raises Disconnected if the server cannot be reached, and UserError which lists everything that must be changed, with
-    the SQL that changes it. If ``problems`` is given and the state can be queried nevertheless, the UserError is
+    Raises Disconnected if the server cannot be reached, and UserError, which lists everything that must be changed,
+    with the SQL that changes it. If ``problems`` is given and the state can be queried nevertheless, the UserError is
     appended to ``problems`` instead.
     """
     with connected_cursor(settings, name) as cursor:
@@ -276,7 +276,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    # The position may be after commits in flight, whose GTIDs are not executed yet; each GTID executed is before it.
+    # The position may be after commits in flight, whose GTIDs are not executed yet; all executed GTIDs are before it.
     file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     require_all_logged(only, ignored, name)
     return Leader(
@@ -438,10 +438,10 @@ def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected
     return UserError(f"the leader refuses a statement ({code}): {text}", code="CDC-LEADER-REFUSES", where=name)
 
 
-# Finds the leader among the servers that may be the leader (profile key database.hosts): the one that takes writes.
+# Finds the leader among the servers in the profile key database.hosts: the only server that accepts writes.
 
 _LOOK_SECONDS = 5.0
-# Besides read_only, what identifies a server that has two addresses. MariaDB has no server_uuid.
+# These variables, except read_only, identify a server that has two addresses. MariaDB has no server_uuid.
 _VARIABLES = (
     "SHOW GLOBAL VARIABLES WHERE variable_name IN ('read_only', 'server_uuid', 'server_uid', 'hostname', 'port')"
 )
@@ -450,8 +450,8 @@ Events = TypeVar("Events", bound=Sized)
 
 
 class _Answer(NamedTuple):
-    """The answer of a server: ``reason`` is why it is not the leader, empty if it takes writes. ``server`` is equal for
-    all addresses of one server.
+    """The answer of a server: ``reason`` is the reason why it is not the leader, empty if it accepts writes. ``server``
+    is equal for all addresses of one server.
     """
 
     reason: str
@@ -460,10 +460,10 @@ class _Answer(NamedTuple):
 
 
 def at_leader(profile: Profile) -> Profile:
-    """Returns the profile with the address of the leader: of the servers in database.hosts, the only one without
-    read_only. The other addresses are its ``hosts``. A profile without the key is returned as it is.
+    """Returns the profile with the address of the leader: the only server in database.hosts without read_only. The
+    result's ``hosts`` are the other addresses. A profile without database.hosts is returned unchanged.
 
-    Raises Disconnected if no server takes writes, or several do.
+    Raises Disconnected if no server accepts writes, or several do.
     """
     if not profile.database.hosts:
         return profile
@@ -492,13 +492,13 @@ def at_leader(profile: Profile) -> Profile:
 def while_leading(chunks: Iterator[Events], profile: Profile) -> Iterator[Events]:
     """Yields the chunks of the binlog that is read from the server in ``profile`` (``at_leader``).
 
-    A leader that is demoted keeps its connections, and without this its silent binlog would be read for ever. Raises
-    Disconnected if the server takes no writes any more, and another one in database.hosts does.
+    A demoted leader keeps its connections: without this check, its silent binlog would be read for ever. Raises
+    Disconnected if the server no longer accepts writes, and another server in database.hosts does.
     """
     looked_at = time.monotonic()
     for events in chunks:
         yield events
-        # As long as it sends changes, there is something to read here, and nothing delays it.
+        # The server is not asked while it sends changes: they must be read anyway, and without delay.
         if not events and profile.database.hosts and time.monotonic() - looked_at > _LOOK_SECONDS:
             _require_leading(profile)
             looked_at = time.monotonic()
@@ -511,7 +511,7 @@ def _require_leading(profile: Profile) -> None:
     try:
         leader = at_leader(profile).database
     except Disconnected:
-        return  # it may soon take writes again
+        return  # the server may soon accept writes again
     if str(leader) != str(database):
         raise Disconnected(
             f"the leader has read_only now, and {leader} takes writes", code="CDC-LEADER-MOVED", where=str(database)
@@ -519,7 +519,7 @@ def _require_leading(profile: Profile) -> None:
 
 
 def _answer(database: Database) -> _Answer:
-    """Asks a server whether it takes writes. Replicas of the leader have read_only."""
+    """Queries whether a server accepts writes. Replicas of the leader have read_only."""
     try:
         with connected_cursor(database.settings(), str(database)) as cursor:
             cursor.execute(_VARIABLES)

@@ -1,4 +1,4 @@
-"""Cuts the packets of a dump into events: compares their checksums, and computes their file and their 64-bit position.
+"""Cuts the packets of a dump into events, compares the events' checksums, and computes their file and 64-bit position.
 
 The fast path cuts packets that contain ordinary events, and turns a transaction of one rows event into one value. Most
 of a binlog consists of transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are
@@ -139,8 +139,8 @@ def cut(
 def _simple_transaction(
     data: bytes, at: int, begin_at: int, file: str, before: int
 ) -> tuple[SimpleTransaction, int] | None:
-    """Cuts a transaction whose GTID event is in the packet at ``at``; returns it and the offset of the packets after
-    it.
+    """Cuts a transaction whose GTID event is in the packet at ``at``; returns the transaction and the offset of the
+    packets after it.
 
     ``begin_at`` is the offset of the second packet, ``before`` is the position before the transaction. Returns None if
     the transaction is not simple, has not arrived completely, or has a wrong checksum. The bytes are unpacked in two
@@ -220,7 +220,7 @@ class Packets:
         """Returns the events of the packets in ``data``, without their checksums, and the rest of ``data``: a part of a
         packet.
 
-        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. But if
+        Raises PromiseError for a damaged event, and Disconnected or UserError for an error that the leader sent. But if
         undamaged events precede the error, this method returns these events, and sets ``fault`` to the error.
         """
         events: list[RawEvent | SimpleTransaction] = []

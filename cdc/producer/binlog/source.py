@@ -158,7 +158,7 @@ class BinlogSource:
         more events for now, and when the file descriptor that ``wake`` returns, if any, can be read.
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
-        UserError when the leader refuses the position, PromiseError for a damaged event.
+        UserError when the leader refuses the position, and PromiseError for a damaged event.
         """
         self._socket.setblocking(False)
         while not stop.is_set():
@@ -273,8 +273,8 @@ class Dumps:
         self._settings = settings
         self._translator = translator
         self._leader = leader
-        # A leader ends the dump of an older replica with the same UUID, which is derived from this name: a profile with
-        # another server id has another UUID, too.
+        # The replica's UUID is derived from this name, and a leader ends an older dump with the same UUID. Because of
+        # the server id in the name, a profile with another server id has another UUID, too.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
         self._server_id = server_id
         self._heartbeat_seconds = heartbeat_seconds

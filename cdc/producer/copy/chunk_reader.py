@@ -4,9 +4,9 @@ A chunk is read in a transaction of its own: it takes the table's metadata lock,
 known definition, and then reads, so that no row is read with the wrong definition. pymysql connects and sends the
 statement; this module reads the rows from pymysql's connection in large blocks.
 
-The function that turns rows of the result into JSON text is generated for each table. Its text is, byte for byte, the
-text that module ``decode.row_codegen`` generates for the same rows in the binlog. A row is a packet, which contains the
-length and the bytes of each column (MySQL source documentation, "Text Resultset Row").
+The function that turns rows of the result into JSON text is generated for each table. It returns, byte for byte, the
+text that the decoder of ``decode.row_codegen`` returns for the same rows in the binlog. The server sends a row as a
+packet with the length and the bytes of each column (MySQL source documentation, "Text Resultset Row").
 
 A table without a usable key is read from one snapshot (START TRANSACTION WITH CONSISTENT SNAPSHOT), which takes no lock
 on rows. The table's metadata lock is held from before the snapshot until the last row: a statement that would replace
@@ -243,8 +243,8 @@ class ChunkReader:
         """Reads ``rows`` rows after the key ``after``; fewer if they reach ``max_bytes`` or the table ends.
 
         ``after`` contains the JSON text of each key column's value; None means the table's beginning. The result has at
-        least one row, and exceeds ``max_bytes`` by at most a row or a block from the network. Raises TableChanged and
-        Disconnected; UserError for a missing grant; PromiseError for a row that can't be read exactly.
+        least one row, and exceeds ``max_bytes`` by at most a row or a block from the network. Raises TableChanged,
+        Disconnected, UserError for a missing grant, and PromiseError for a row that can't be read exactly.
         """
         if definition.refusal is not None:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
@@ -469,10 +469,10 @@ class SnapshotReader:
         self.connection: Any = None
 
     def open(self, table: TableDefinition, executed: str = "") -> tuple[str, Position]:
-        """Takes a snapshot. Returns the GTIDs of transactions that it certainly sees, and a position after all other
-        transactions that it may see. ``executed`` are GTIDs of transactions that a SELECT sees already.
+        """Takes a snapshot. Returns the GTIDs of the transactions that the snapshot certainly sees, and a position
+        after all others that it may see. ``executed`` are GTIDs of transactions that a SELECT sees already.
 
-        Raises TableChanged, Disconnected; UserError for a missing grant.
+        Raises TableChanged, Disconnected, and UserError for a missing grant.
         """
         self.close()
         try:

@@ -1,14 +1,14 @@
-"""A chunk request in flight: rows read from the leader, merged with the changes that the stream has contained since the
+"""A chunk request in flight: rows read from the leader, merged with the changes that came in the stream since the
 request.
 
 The SELECT of a chunk sees some of the transactions that are committed after the request, and the producer can't know
 which ones. All transactions that it may have missed come in the stream after the request. If such a transaction changes
 a row, the row is taken from the stream: the SELECT saw the same version of the row, or an older one.
 
-A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
-oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
-see are before the end of the binlog, which is read right after the snapshot is taken. So if the stream has reached that
-end, and only ``seen`` transactions in it have changed the table since the request, the snapshot shows the table as it
+A snapshot of a table that is copied as a whole sees a subset of the binlog's transactions, not necessarily the oldest.
+It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may see are
+before the end of the binlog, which is read right after the snapshot is taken. So if the stream has reached that end,
+and ``seen`` contains all its transactions that changed the table since the request, the snapshot shows the table as it
 is at that point.
 """
 
@@ -60,8 +60,8 @@ class Changers:
         self.gtids: set[str | None] = set()
 
     def note(self, gtid: str | None) -> None:
-        """Notes that the transaction ``gtid`` has changed the table. None means a transaction without a GTID: no
-        snapshot shows for certain that it contains such a transaction.
+        """Notes that the transaction ``gtid`` has changed the table. None means a transaction without a GTID: it is
+        never certain that a snapshot sees such a transaction.
         """
         self.gtids.add(gtid if len(self.gtids) < _MOST else None)
 
@@ -158,7 +158,8 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 
 @dataclass(slots=True)
 class ChunkRequest:
-    """A request ``wanted`` at the time ``at``, the changes since then, and the ``answer``, None until it arrives.
+    """A chunk request: what was requested (``wanted``), when (``at``, monotonic), which changes came since, and the
+    ``answer`` (None until it arrives).
 
     ``cascading`` are tables with changes that may have cascaded through foreign keys; ``columns`` are the table's
     columns and key in the records of its changes.
@@ -246,9 +247,7 @@ class ChunkRequests:
             asked.note(rows, gtid)
 
     def note_unknown(self) -> None:
-        """Notes, in all requests, that an event that the decoder does not decode has changed rows, and that these rows
-        are unknown.
-        """
+        """Notes, in all requests, that an event that the decoder can't decode may have changed rows of their tables."""
         for asked in self._asked:
             asked.changers.note(None)
 
@@ -291,8 +290,8 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """Returns the place to request after ``last``; rows with ``keys`` come first. None if the answer to ``last`` is
-    needed first.
+    """Returns the place to request after ``last``. Requested ``keys`` precede the next chunk, but not a piece of a
+    snapshot. Returns None if the next place is known only when ``last`` is done.
     """
     is_piece = snapshot is not None and snapshot.pieces is not None
     # No other request comes between the pieces of a table.
@@ -308,8 +307,8 @@ def following(
 
 
 def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:
-    """Builds the chunk from the rows that were read, as of this point of the stream; ``piece`` numbers the pieces of a
-    snapshot.
+    """Builds the chunk from the rows that were read and the changes since the request; ``piece`` numbers the pieces of
+    a snapshot.
 
     Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows without a
     trace in the binlog.
@@ -352,7 +351,7 @@ def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, answer:
 
 
 def _first_only(definition: TableDefinition, answer: Answer) -> str:
-    """Returns what only the first chunk of a copy contains, since the other chunks follow it: the types, and that
+    """Returns the fields that only the first chunk of a copy contains: the types of the columns, and the mark that
     foreign keys may change rows without a record.
     """
     return definition.types_json + (_CASCADES if answer.follows else "")

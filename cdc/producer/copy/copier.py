@@ -137,7 +137,7 @@ class Copier:
                 self._progress_log.held(self.pending.current)
             self._chunk_requests.hurry(hurried=True)
             return True
-        # Changes wait for a moment while a snapshot is taken, since the snapshot is then more often exact.
+        # A snapshot is more often exact if no change comes while it is taken, so changes wait for a moment.
         asked = self._chunk_requests.first
         return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
 
@@ -160,7 +160,7 @@ class Copier:
             self.pending = self.pending.also(wanted)
 
     def _change(self, statement: Statement) -> None:
-        # The rows of a requested chunk may have been read before the statement, but their table's definition after it.
+        # A requested chunk's rows may have been read before the statement, and the table's definition after it.
         self._take_back()
         # The filters may leave out the table under its new name.
         pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)
@@ -185,8 +185,8 @@ class Copier:
         self.snapshot, self.pending = None, self.pending.without_pieces()
 
     def due(self, progress: Progress) -> Chunk | Beginning | None:
-        """Returns the chunk, or the statements that create the tables, to write now if ``progress`` has reached their
-        place between two transactions; also requests more chunks.
+        """Returns the chunk, or the statements that create the tables, if ``progress`` has reached the place between
+        two transactions at which they must be written; otherwise None. Also requests more chunks.
 
         The caller must then call ``written``. Raises the errors of reading: Disconnected and UserError.
         """
@@ -217,13 +217,13 @@ class Copier:
             self._chunk_requests.ask(Wanted(table, after, read, keys, changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
-        """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if the rows
-        must be read again, or if the table can't be copied.
+        """Builds the chunk or the statements from an answer; None if there is nothing to write yet, if the rows must be
+        read again, or if the table can't be copied.
         """
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
-        if definition is None:  # the structure was wanted
+        if definition is None:  # the structure was requested, and must be requested again
             self._take_back()
             return None
         if definition.refusal is not None:

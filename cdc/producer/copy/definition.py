@@ -1,10 +1,10 @@
-"""Reads the definition of a table to copy: its columns and key as rows events contain them, or why it can't be copied.
+"""Reads a table's definition for the copy: columns and key as rows events contain them, or why it can't be copied.
 
 All queries run while the table's metadata lock is held, so they see one state of the table. Module ``decode.table_map``
 explains which key the server logs.
 
 Since version 9.6 MySQL logs the changes that its foreign keys make, unless ``innodb_native_foreign_keys`` is ON. With
-an older leader a chunk may have been read before such a change, and nothing in the stream would show it: see
+an older leader a chunk may have been read before such a change, and nothing in the stream would show this change: see
 ``unlogged_cascades``.
 
 The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
@@ -236,7 +236,7 @@ def table_text(show_create: str) -> str:
     """Returns the output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a
     definition.
 
-    The number is in the line with the table's options; lines with partitions may follow.
+    The number is in the line with the table's options, which lines with partitions may follow.
     """
     lines = show_create.split("\n")
     at = max((at for at, line in enumerate(lines) if line.startswith(_OPTIONS)), default=-1)
@@ -348,7 +348,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
 
 
 def _own_columns(cursor: Any, database: str, table: str) -> list[str]:
-    """Returns the reason why columns of types that only MariaDB has can't be copied; empty for a MySQL leader."""
+    """Returns the reasons why columns of types that only MariaDB has can't be copied; empty for a MySQL leader."""
     if not speaks_mariadb(cursor.connection):
         return []
     cursor.execute(

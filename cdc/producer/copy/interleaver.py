@@ -82,9 +82,8 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # The states in the records that readers already see show which requests an earlier run has processed. These
-        # records must be written again unchanged, with the same state of the copies. The same holds for a transaction
-        # whose first records may be committed.
+        # Records that readers already see contain the state of the copies, and must be written again unchanged, so no
+        # request is processed before that. The same holds for a transaction whose first records may be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()
@@ -148,10 +147,10 @@ class Interleaver:
             widened = self._copier.widened
             if widened is None or state.filters != widened.after.listed():
                 raise UserError(
-                    f"readers see the records that a start with other filters has written: {state.filters}",
+                    f"an earlier start has already changed the filters in the topic to {state.filters}",
                     code="CDC-FILTERS-CHANGED-AGAIN",
                     where="profile key filters",
-                    hint="put these filters back; they may be changed once the producer has logged that it replicates",
+                    hint='put these filters back, wait until the producer logs "replicating", then change them',
                 )
             if not self._progress.has_executed(state.executed):
                 return None

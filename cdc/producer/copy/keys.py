@@ -1,7 +1,7 @@
 """Checks key values against a table's columns, and writes them as SQL literals.
 
-In a session with the time zone +00:00 and a sql_mode that accepts every date, the leader compares such a literal in the
-same way as the values of its own rows.
+The leader compares such a literal in the same way as the values of its own rows, in a session with the time zone +00:00
+and a sql_mode that accepts every date.
 
 The keys come from an audit's report. The report may contain a follower's value that the leader's column can't store, or
 be older than the table's definition. Then the rows with these keys are not read at all.
@@ -117,8 +117,8 @@ _TAGS = {
     "datetime": frozenset({"DateTime"}),
     "timestamp": frozenset({"Timestamp"}),
 }
-# Maps each character set whose text records contain unchanged to its highest character; ``key_literals`` checks the
-# characters of latin1.
+# Maps each character set whose text is unchanged in records to its highest character. For latin1, ``key_literals``
+# checks the characters instead.
 _HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "ascii": "\x7f", "latin1": "\U0010ffff"}
 
 

@@ -77,8 +77,7 @@ class ProgressLog:
         self._log("tables are to be copied", tables=tables, left=len(pending.tables))
 
     def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:
-        """Logs the copies that a request to stop the copies of ``tables`` has ended, and the copies that continue
-        nevertheless."""
+        """Logs which copies a request to stop the copies of ``tables`` has ended, and which continue."""
         for table in sorted(set(before.tables) - set(after.tables)):
             rows = before.rows if table == before.current else 0
             self._log("the copy of a table was stopped", level=logging.WARNING, table=named(table), rows=rows)
@@ -92,7 +91,7 @@ class ProgressLog:
         self._log("the filters leave out a table whose rows were to be sent again", table=named(table))
 
     def replaced(self, table: Table | None, now: Table | None) -> None:
-        """Logs that, because of a statement, the producer now copies the table ``now`` instead of ``table``."""
+        """Logs that a statement has made the producer copy the table ``now`` instead of ``table``."""
         self._log("another table is copied", table=named(table), now=named(now))
 
     def held(self, table: Table | None) -> None:
@@ -100,7 +99,7 @@ class ProgressLog:
         self._log("the stream waits for the copy of a table as a whole", table=named(table))
 
     def unrepeatable(self, tables: Iterable[Table], statement: Statement) -> None:
-        """Logs that the rows after a statement differ on followers, until its ``tables`` are copied again."""
+        """Logs that followers have other rows in ``tables`` after a statement, until these tables are copied again."""
         for table in tables:
             self._log(
                 "a follower can't repeat a statement, so its table is copied again", level=logging.WARNING,
@@ -112,7 +111,7 @@ class ProgressLog:
         self._log("copying a table as a whole", table=named(table), snapshots=snapshots)
 
     def inexact(self, table: Table, snapshots: int) -> None:
-        """Logs that no snapshot has shown the table as it is for a long time."""
+        """Logs that a table has had no exact snapshot for a long time."""
         hint = "it goes on trying; hold the table's writers for a second"
         what = "a table that is copied as a whole changes too often"
         self._log(what, level=logging.WARNING, table=named(table), snapshots=snapshots, hint=hint)
@@ -133,8 +132,7 @@ class ProgressLog:
         self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
 
     def unsettled(self, tries: int) -> None:
-        """Logs that the statements that create the tables could not be read between two DDL
-        statements for a long time."""
+        """Logs that, for a long time, DDL statements have changed objects before all creating statements were read."""
         hint = "it goes on trying; hold statements that create, alter or drop tables for as long as reading all takes"
         what = "what is to be created is changed before all of it is read"
         self._log(what, level=logging.WARNING, tries=tries, hint=hint)

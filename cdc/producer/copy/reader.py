@@ -1,10 +1,10 @@
 """Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark),
 and finds rows in wrong partitions.
 
-A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
-read once the leader has executed all transactions that the stream contained at the request: all transactions that the
-SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before the
-position that is read after the SELECT (DBLog, arXiv 2010.12597).
+A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. So
+a chunk is read once the leader has executed all transactions that the stream contained at the request: all transactions
+that the SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before
+the position that is read after the SELECT (DBLog, arXiv 2010.12597).
 
 A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
 snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.
@@ -144,7 +144,7 @@ def _unique_keys(cursor: Any, table: TableDefinition) -> list[TableKey]:
 
 
 def _lookup(table: TableDefinition, partition: str, key: TableKey) -> str:
-    # With this index, rows are read in the same order as they are looked up, so each page is read once.
+    # The index makes the scan and the lookups run in the same order, so each page is read once.
     index, columns = f"FORCE INDEX ({identifier(key.name)})", [identifier(name or "") for name in key.columns]
     return misplaced_rows(_full_name(table), identifier(partition), columns, index=index, nullable=key.nullable)
 
@@ -191,8 +191,8 @@ class Answer:
     the time of reading, in µs since 1970.
 
     ``chunk`` is None if the table can't be copied or was altered after the request, and if ``structure`` or ``seen`` is
-    set. ``structure`` is also None if an XA transaction that ended before the requested place may still be invisible to
-    a SELECT. ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog.
+    set. All three are None if an XA transaction that ended before the requested place may still be invisible to a
+    SELECT. ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog.
     ``seen`` is set if a snapshot was taken of a table that is copied as a whole: it contains the transactions that the
     snapshot certainly sees. All other transactions that it may see are before ``end``. ``keys`` are the requested keys
     whose rows the chunk contains. ``estimated`` is the leader's estimate of the table's rows, None if unknown.
@@ -380,7 +380,7 @@ class Reader:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        # The table's key may have changed since the previous chunk; the statement that changed it is still to come.
+        # The table's key may have changed since the previous chunk; the stream contains that statement later.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:
@@ -416,7 +416,7 @@ class Reader:
 
     def _await_visible(self, marks: Any, read: Read) -> bool:
         """Waits until a SELECT sees all that the stream has ``read``. Returns False if it is unknown when a SELECT will
-        see that; the rows must then be requested again, at a later point of the stream."""
+        see all of it: the rows must then be requested again, at a later point of the stream."""
         if speaks_mariadb(marks.connection):
             return self._visibility.await_all(marks, read.position, read.prepared)
         while not self._stopped.is_set():

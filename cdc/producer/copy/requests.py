@@ -51,8 +51,8 @@ _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
-# A request to stop copies has a key of its own: a producer of an older version, which can't stop copies, then finds no
-# tables in the request.
+# A request to stop copies has a key of its own: a producer of an earlier version of cdc, which can't stop copies, then
+# finds no tables in the request.
 _COPY, _STOP = "tables", "stop"
 
 
@@ -212,7 +212,7 @@ class Requests:
             self._topic_id = topic.topic_id
             end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
             if end < self._offset:
-                self._offset = 0  # the topic was created again, but the state of an older version contains no topic id
+                self._offset = 0  # the topic was created again; earlier versions of cdc stored no topic id
             if end > self._offset:
                 self._read(end)
         except (KafkaException, Disconnected, UserError):
@@ -268,7 +268,7 @@ class RequestQueue:
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
         self._early: set[tuple[str, int]] = set()  # requests that were processed before an earlier request for keys
-        self._sent = 0  # number of keys of the first request whose rows are in the stream
+        self._sent = 0  # how many of the first request's keys already have their rows in the stream
         self._before = Pending()  # the state that an earlier run has left in the stream
 
     @property

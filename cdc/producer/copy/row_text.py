@@ -1,8 +1,8 @@
 """Generates the SQL expressions and the lines of code that turn a selected column into the JSON text of binlog rows.
 
 The server sends text, and it is parsed as little as possible: most numbers go into the JSON unchanged. The lines work
-on ``d``, the received bytes, and on ``t``, the same bytes as latin1 text. In the lines, and in ``text``, the source of
-the f-string for the JSON text, ``X`` stands for the column's variable. The JSON texts of dates and times of day are
+on ``d``, the received bytes, and on ``t``, the same bytes as latin1 text. ``X`` stands for the column's variable, in
+the lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
 cached: real columns contain few different values.
 
 The text of a JSON document does not distinguish a DECIMAL from a double, a date from a string, or signed integers from

@@ -70,7 +70,7 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterCh
     which a foreign key refers precedes the table with the foreign key: so no follower has all rows of a table without
     the rows to which they refer.
 
-    Raises UserError, Disconnected.
+    Raises UserError and Disconnected.
     """
     try:
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:
@@ -114,7 +114,7 @@ def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Tab
 
 
 def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) -> list[TableDefinition]:
-    """Reads the definitions of ``tables`` of the server ``name``. Raises UserError, Disconnected."""
+    """Reads the definitions of ``tables`` of the server ``name``. Raises UserError and Disconnected."""
     try:
         with closing(connected(**settings, autocommit=True)) as connection:
             return [read_definition(connection, *table) for table in tables]

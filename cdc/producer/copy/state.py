@@ -88,12 +88,12 @@ class Pending:
         return replace(self, again=(*self.again, *new))
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """Returns the state after a request to stop copying ``tables``; the copies of tables that are copied for the
-        first time continue.
+        """Returns the state after a request to stop copying ``tables``. Tables that are copied for the first time are
+        copied nevertheless.
 
-        The chunks of a stopped table stay valid, but its copy never ends in the stream: it is incomplete until another
-        copy. The copy of a table is not stopped if followers have deleted all its rows: they would lack the rows that
-        are not written yet.
+        The chunks of a stopped table stay valid, but its copy never ends in the stream: the table is incomplete until
+        it is copied again. A copy continues if followers have deleted all rows of the table: they would lack the rows
+        that are not written yet.
         """
         gone = set(tables)
         again = tuple(table for table in self.again if table not in gone)
@@ -202,7 +202,7 @@ class Pending:
 
 
 _LISTS = ("fresh", "again")
-_LEFT_OUT = ("requests_topic", "repairs")  # fields left out if empty, since older versions do not know them
+_LEFT_OUT = ("requests_topic", "repairs")  # fields left out if empty, since earlier versions of cdc do not know them
 
 
 def concerns(effect: Effect, table: Table) -> bool:

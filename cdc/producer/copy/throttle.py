@@ -1,12 +1,11 @@
-"""Holds table copies back by a rate of rows, the load of the leader, the lag of its replicas, and the backlog of
+"""Throttles table copies by a rate of rows, the load of the leader, the lag of its replicas, and the backlog of
 followers.
 
 Each throttle holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a
 follower with too many copied rows to apply applies other changes late.
 
-A follower counts once its position has advanced: a follower whose consumer does not run holds no copy back. It stops
-counting once copies have waited for it, in total, for the time that applying a chunk should take: then it is paused,
-busy with something else, or was already far behind. It counts again when it has caught up.
+A follower can hold copies back once its position has advanced. It can't after PATIENCE_SECONDS without progress while
+it had chunks to apply: then it is paused, busy or far behind. It can again once its backlog is within the limit.
 """
 
 import logging
@@ -121,7 +120,7 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # seconds; a longer time between two checks does not count, since no chunk was waiting
+_STEP_SECONDS = 1.0  # seconds; more time between two checks does not count, since no chunk was waiting
 
 
 class _Mark(NamedTuple):
@@ -134,7 +133,7 @@ class _Mark(NamedTuple):
 @dataclass(slots=True)
 class _Follower:
     """A follower: ``applied`` is the number of bytes of chunks that it has applied, ``waited`` is the number of seconds
-    without progress while it had more to apply."""
+    without progress while it had chunks to apply."""
 
     sequence: int
     applied: int
@@ -148,8 +147,8 @@ class _Follower:
 
 
 class Ahead:
-    """Decides which follower a copy waits for. It knows the written chunks, and up to which sequence each follower has
-    applied the stream.
+    """Decides which follower a copy waits for, from the sequences of the written chunks and the sequence up to which
+    each follower has applied the stream.
 
     The next chunk is read only if each follower that counts has at most ``limit`` bytes of chunks to apply.
     """
@@ -206,7 +205,7 @@ class Ahead:
 
 
 _FOLLOWER_LOOK_SECONDS = 0.05
-_TELL_SECONDS = 600.0  # seconds between two warnings that the brokers do not return the places
+_TELL_SECONDS = 600.0  # seconds between two warnings that the followers' places can't be read
 
 
 class Followers:

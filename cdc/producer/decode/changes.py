@@ -300,8 +300,8 @@ class Statement:
     ``unreadable`` is the reason why the text can't be sent to followers; it is empty if the text can be sent. If it is
     not empty, bytes of names may be lost, because they could not be decoded (``cdc.sql.text``). ``exact`` contains the
     statement's bytes in the character set of the context, if ``text`` is not enough to restore them. ``copies`` are the
-    tables that must be copied again after the statement, since followers that execute it get other rows, for the reason
-    ``unlike``.
+    tables that must be copied again after the statement, since followers that execute the statement get other rows than
+    the leader; ``unlike`` is the reason.
     """
 
     event: RawEvent

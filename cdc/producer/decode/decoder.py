@@ -1,5 +1,5 @@
-"""Decodes binlog events into changes, those of XA transactions at their commit; stops with an error at any event that
-it does not know.
+"""Decodes binlog events into changes, and stops with an error at any event that it does not know. The events of an XA
+transaction become changes when the transaction commits.
 
 ``WholeTransactions`` is the decoding part of the fast path (``cdc.producer.binlog.packets``): it decodes a whole
 transaction at once if it contains only rows. If it can't decode a transaction, ``Decoder`` decodes the transaction

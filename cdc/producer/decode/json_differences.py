@@ -1,5 +1,5 @@
-"""Applies JSON differences to the document of the before-image. A partial update logs them in place of the new
-document. Pure.
+"""Applies JSON differences to the document of the before-image: a partial update logs the differences instead of the
+new document. Pure.
 
 A leader logs differences if binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc. A
 difference consists of the operation (1 byte), the path and, unless the operation removes, the value as binary JSON; a

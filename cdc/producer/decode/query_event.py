@@ -109,7 +109,7 @@ def _changed(query: ev.Query, text: str, quoting: dict[str, Any]) -> tuple[Effec
 
 
 def _failed_in_part(query: ev.Query, kind: str, text: str, event: RawEvent) -> PromiseError | None:
-    """Returns the error for a statement that the leader executed only in part; None for others."""
+    """Returns the error for a statement that the leader executed only in part; None for other statements."""
     code = query.variables.get("error_code")
     if not code or kind in ("begin", "commit", "rollback"):
         return None
@@ -124,8 +124,8 @@ def _failed_in_part(query: ev.Query, kind: str, text: str, event: RawEvent) -> P
 def _about_foreign_keys(
     query: ev.Query, effects: tuple[Effect, ...], text: str, quoting: dict[str, Any], server: str
 ) -> dict[str, Any]:
-    """Returns what the log shows of the foreign keys in a statement: whether the table's engine has foreign keys, and
-    whether the leader makes those in the definitions of columns.
+    """Returns what the log shows about the foreign keys in a statement: whether the table's engine supports them, and
+    whether the leader creates those that are in the definitions of columns.
     """
     found: dict[str, Any] = {}
     if "ddl_xid" in query.variables:
@@ -201,8 +201,8 @@ _ANY_ORDER = "each server numbers the rows in an order of its own"
 
 
 def with_copies(statement: LoggedStatement) -> LoggedStatement:
-    """Returns the statement with the tables to copy after it. It is unchanged if followers get the same rows, or if a
-    copy of the table is not enough.
+    """Returns the statement with the tables to copy after it. Returns it unchanged if followers get the same rows, or
+    if a copy of the table is not enough.
 
     Only tables of InnoDB can be copied. If the statement discards or imports a tablespace, followers empty the table
     instead: they have no file to import, and a table without its tablespace accepts no rows.
@@ -229,7 +229,7 @@ def _tables(effects: tuple[Effect, ...]) -> tuple[Table, ...]:
 
 
 def _emptying(statement: LoggedStatement) -> LoggedStatement:
-    """Returns a TRUNCATE TABLE of the statement's table in place of the statement."""
+    """Returns the TRUNCATE TABLE statement that followers execute instead of the statement."""
     (effect,) = {each._replace(action="TruncateTable", unfaithful="") for each in statement.effects}
     name = ".".join(f"`{part.replace('`', '``')}`" for part in (effect.database, effect.name or ""))
     context = statement.context | {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}

@@ -90,8 +90,8 @@ def require_known(table: Table) -> None:
 
 
 def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    """Generates the code for ``column``, which has a known type, with the variable ``x``; adds the names that the code
-    needs to ``constants``.
+    """Generates the code that reads a value of ``column`` (of a known type) into the variable ``x`` and formats it;
+    adds the names that the code needs to ``constants``.
 
     The code does not depend on the column's name, so that columns may share it.
     """
@@ -466,8 +466,8 @@ def _image(codes: list[ColumnCode], constants: dict[str, Any], target: str) -> I
 
 
 def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int = 0) -> Iterator[str]:
-    """Generates the Python lines that read the columns ``codes`` one after the other. The lines may run only if none of
-    the columns is NULL. ``first`` is the number of the first column.
+    """Generates the Python lines that read the columns ``codes`` one after the other. The lines are only for rows in
+    which none of these columns is NULL. ``first`` is the number of the first column.
     """
     numbered = enumerate(codes, first)
     for fixed, group in itertools.groupby(numbered, key=lambda item: bool(item[1].packed)):

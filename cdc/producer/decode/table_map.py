@@ -257,7 +257,7 @@ def _columns(
 
 
 def _key(optional: dict[int, bytes], names: list[str]) -> tuple[str, ...] | None:
-    """Returns the primary key; if there is none, the server logs the first NOT NULL unique key instead."""
+    """Returns the primary key or, if there is none, the first NOT NULL unique key, which the server logs instead."""
     if 8 in optional:
         return tuple(names[index] for index in _integers(optional[8]))
     if 9 in optional:  # pairs of column and prefix length; the complete columns identify a row too

@@ -31,8 +31,8 @@ def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begi
     """Returns ``entry`` with the position from which the leader must be read. If the stream ``begins`` there, the
     result contains the leader's GTIDs before the position.
 
-    Raises UserError if the leader has another history than the entry, or if no event begins at the position; raises
-    Disconnected.
+    Raises Disconnected, and UserError if the leader has another history than the entry, or if no event begins at the
+    position.
     """
     if not begins and entry.server_uuid != leader.server_uuid:
         return _on_another_server(leader, entry)
@@ -132,5 +132,6 @@ def _replaced(leader: Leader, entry: Entry, why: str) -> UserError:
         f"the leader lost binlogs or was replaced: {why}",
         code="CDC-LEADER-REPLACED",
         where=f"{leader.name}, position {entry.position}",
-        hint=f"point the profile at the old leader or a replica of it that has all of that, or {_FRESH_COPY}",
+        hint="point the profile at the old leader or at a replica that has executed all replicated transactions, or "
+        f"{_FRESH_COPY}",
     )

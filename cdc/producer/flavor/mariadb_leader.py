@@ -67,11 +67,10 @@ _SETTINGS = {
     # earlier GTIDs.
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
     # If this is OFF, the transactions of a commit group become visible one after the other, and
-    # Binlog_snapshot_position is already the end of the group when the first of them is visible
-    # (``flavor.mariadb_leader``).
+    # Binlog_snapshot_position is already the end of the group when the first of them is visible (``Visibility``).
     "binlog_optimize_thread_scheduling": ("ON", "start the server with its default"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
-    # From version 11 on; by default a text without a collation has one that MySQL does not have.
+    # MariaDB has this variable from version 11 on. By default, a text without a collation gets one that MySQL lacks.
     "character_set_collations": ("", f"SET GLOBAL character_set_collations = '', {_PERMANENT}"),
     "lower_case_table_names": ("0", "only a new server can have another value"),
     # The effect of CREATE TABLE on a follower must not depend on settings that MariaDB does not log.
@@ -100,7 +99,7 @@ def _require_version(version: str, name: str) -> None:
             f"the server is MariaDB {version}",
             code="CDC-LEADER-VERSION",
             where=name,
-            hint=f"of MariaDB, {known} are supported; the leader may also be MySQL 8.0 or newer",
+            hint=f"supported leaders: MariaDB {known}, and MySQL 8.0 or newer",
         )
 
 
@@ -275,7 +274,7 @@ class Visibility:
         """Waits until a SELECT sees all transactions before ``position``, up to which the stream has read; ``prepared``
         are the XA transactions that are prepared, but not ended, at this position.
 
-        Returns False if an XA transaction may have ended before ``position`` and stays invisible for longer. Raises
+        Returns False if an XA transaction may have ended before ``position`` and stays invisible for a second. Raises
         UserError if the stream has since passed the end that the binlog had at the first such wait, and does not
         contain that transaction. Raises Disconnected once ``stopped`` is set.
         """
@@ -329,8 +328,8 @@ def begin_snapshot(cursor: Any, executed: str) -> str:
 
 
 def _certainly_visible(cursor: Any) -> str | None:
-    """Waits until all transactions in the binlog are visible, and returns their set; None if some may stay invisible
-    for longer.
+    """Waits until all transactions in the binlog are visible, and returns their set; None if some are still invisible
+    after a second.
     """
     # The order is essential. All transactions in ``gtid_binlog_state`` are in the binlog before the end that is queried
     # after it. An XA transaction among them that is not visible yet is then listed by XA RECOVER.

@@ -106,8 +106,8 @@ class KafkaSink:
     ) -> Self:
         """Takes over ``topics`` from any producer that wrote to them before; ``instance`` names this process.
 
-        ``reopening`` is true if this process has written to the topics before. Raises Replaced if another process
-        has taken over since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not
+        ``reopening`` is true if this process has written to the topics before. Raises Replaced if another process has
+        taken over since then, Disconnected if the brokers do not answer, and UserError if topics and commit log do not
         belong together.
         """
         topic = topics.names.topic
@@ -145,7 +145,7 @@ class KafkaSink:
     def write(self, messages: Iterable[Message]) -> None:
         """Adds records to the open batch, each to a partition of its topic; creates missing topics.
 
-        Raises PromiseError for a record that is too large, UserError for a topic that another client writes to.
+        Raises PromiseError for a record that is too large, and UserError for a topic that another client writes to.
         """
         batch, partitioner = self._open, self._partitioner
         for message in messages:

@@ -115,8 +115,8 @@ class Reports:
 
 
 class _Deadline:
-    """A deadline that passes when the queue has not shrunk for ``patience`` seconds, at ``end``, or some seconds after
-    a stop.
+    """A deadline: it passes at ``end``, some seconds after a stop, or if the queue has not shrunk for ``patience``
+    seconds.
     """
 
     def __init__(self, queued: int, patience: float, end: float, stop: threading.Event) -> None:
@@ -137,8 +137,8 @@ class _Deadline:
 
 
 class KafkaTransactions:
-    """The transactions of one producer; ``begun_at`` is the time at which the open transaction began
-    (``time.monotonic()``); it is NEVER while no transaction is open.
+    """The transactions of one producer. ``begun_at`` is the time at which the open transaction began
+    (``time.monotonic()``), and NEVER while no transaction is open.
 
     If another producer has fenced this producer, the next call fails, whichever call it is; so the errors of all calls
     are translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its

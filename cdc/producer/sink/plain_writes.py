@@ -1,5 +1,5 @@
-"""Writes records without Kafka transactions, each start after an epoch mark: the brokers show each record as soon as
-they have stored it.
+"""Writes records without Kafka transactions: the brokers show each record as soon as they have stored it. Each start of
+a producer first writes an epoch mark.
 
 librdkafka's idempotent producer keeps the order within a partition and writes no message twice in one session. Messages
 of a former session that arrive late are void (module kafka.fragments).
@@ -26,13 +26,13 @@ __all__ = ["PlainWrites", "recovered", "stamp", "write_mark"]
 
 # Writes epoch marks to the topic, and stamps the records after a mark. After a mark, records of former starts are void.
 #
-# A topic contains marks once a producer without Kafka transactions has written to it, since records of a former start
-# may still be on their way to the brokers. See module kafka.fragments.
+# A topic has marks once a producer without Kafka transactions has written to it: records of a former start may still be
+# on their way to the brokers. See module kafka.fragments.
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Runs ``recover``. Also makes those records void that former starts of a producer without Kafka transactions may
-    still write. Raises the errors of ``recover``.
+    """Runs ``recover``. Also makes void all records of former starts without Kafka transactions that may still arrive.
+    Raises the errors of ``recover``.
     """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:

@@ -70,8 +70,8 @@ class Part:
     """A record before it has a sequence and an index in its transaction: the router adds both when it knows whether the
     record is the last in its transaction.
 
-    ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of its last row (module
-    partial_transaction), and ``unordered`` the sum of the checksums of its rows if their order depends on the server.
+    ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of its last row (``router.row_sum``), and
+    ``unordered`` the sum of the checksums of its rows if their order depends on the server.
     """
 
     topic: str
@@ -110,8 +110,8 @@ class ToldTypes:
     """Decides which records contain their table's column types: the table's first record, and the first record after
     each statement on the table, since the statement may have changed the table.
 
-    ``statements`` counts the statements. If a table shape has this number in ``told``, its next record need not contain
-    the types.
+    ``statements`` counts the statements. If a table shape has the present number in ``told``, the table's next record
+    need not contain the types.
     """
 
     def __init__(self) -> None:

@@ -66,8 +66,8 @@ __all__ = ["SUMS", "CommittedPart", "Partitioner", "Router", "content_sum", "row
 # records.
 #
 # A replica changes and deletes the rows of a table without a key in the order in which it finds them in its table, and
-# logs them in that order. So after a failover other rows of such a table may be the first ones: the sum of all their
-# checksums shows whether the committed rows are the same.
+# logs them in that order. So after a failover the first rows of such a table may be others: the sum of their checksums
+# shows whether the committed rows are the same.
 
 SUMS = 1 << 64  # sums of checksums are below this number
 
@@ -222,7 +222,7 @@ class Router:
     def sent(self) -> int:
         """The number of written records of the open transaction; 0 if no transaction is open.
 
-        It is also 0 while the records that were committed before are left out: the entry from which the stream resumed
+        It is also 0 while the records that an earlier run has committed are left out: the commit log's entry already
         counts them.
         """
         return 0 if self._committed_part and self._committed_part.left else self._index

@@ -182,7 +182,7 @@ class TopicAdmin:
         record is written to a topic.
 
         ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
-        has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
+        has written to, Disconnected if a transaction is open in it, and the translated errors of Kafka.
         """
         try:
             known = known_topics(self.properties, names)
@@ -262,8 +262,8 @@ class TopicAdmin:
         """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
         Both producers write before they read, and they read the entries of open transactions, too. So at least one of
-        the producers sees the other producer's entry. Raises UserError if there is another producer's entry, and
-        Disconnected.
+        the producers sees the other producer's entry. Raises Disconnected, and UserError if there is another producer's
+        entry.
         """
         commits = self.names.commits
         try:
@@ -277,7 +277,7 @@ class TopicAdmin:
         for name in made:
             self.times.learn(name, ANY_TIME)
         self._checked |= made
-        # The other topics lack some or all of the requested settings.
+        # The other topics existed already, or were created without these settings, so their settings are checked.
         if others := set(partitions) - made:
             self._require_kept(others, known_topics(self.properties, others))
 
@@ -340,7 +340,7 @@ class TopicAdmin:
 
 
 def few_brokers(text: str, topic: str, *, wanted: int, before: int) -> CdcError:
-    """Returns the error for a ``topic`` that needs ``wanted`` brokers, more than answer now; ``text`` is Kafka's.
+    """Returns the error, with Kafka's ``text``, for a ``topic`` that needs ``wanted`` brokers, more than answer now.
 
     If an older topic has as many replicas (``before``), brokers are only away now, as in a rolling restart, and the
     error is Disconnected; otherwise it is a UserError.
@@ -375,7 +375,7 @@ class TopicMaker:
         """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
         Returns the topics that have all requested settings. All other topics existed already, or their brokers do not
-        know all settings. Raises UserError if the brokers refuse, Disconnected, KafkaException.
+        know all settings. Raises Disconnected, KafkaException, and UserError if the brokers refuse.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):

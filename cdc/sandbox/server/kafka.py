@@ -221,8 +221,8 @@ class KafkaCluster:
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
     def start(self) -> Self:
-        """Starts the brokers that do not run, all at the same time, because one alone has no majority and answers
-        nobody. Raises UserError if a broker does not start.
+        """Starts the brokers that do not run, all at the same time, because a single broker has no majority and answers
+        no client. Raises UserError if a broker does not start.
         """
         self._each(lambda broker: broker.running() or broker.start())
         return self

@@ -2,7 +2,7 @@
 were copied into the leader's stream.
 
 From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
-stream after this beginning is not on the leader. So neither older records nor the fold's ``net`` count.
+stream after this beginning is not on the leader, whatever older records and the fold's ``net`` show.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:
@@ -62,7 +62,7 @@ NO_COPIES = Copied()
 
 
 def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
-    """Adds facts about each row's table to ``joined``, rows with both sides' columns of a fold.
+    """Adds facts about each row's table to ``joined``, whose rows have both sides' columns of a fold.
 
     ``comparable`` is false for rows of a table whose copy is incomplete, ``copied`` is true for rows of a table whose
     copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged`` is true if the follower

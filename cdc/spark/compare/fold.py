@@ -24,9 +24,9 @@ finds statements that only one side has. Without ALTER, the fold equals the tabl
 
 Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table,
 according to the table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out, too: the
-chunks of the copy contain (**state**) all rows that were not changed since. A row in a chunk adds an image, which the
-table may have already. A repair (``cdc-repair``) states the rows of some keys, and that other keys have no row. Unlike
-for a copy, records from before the repair still count.
+chunks of the copy **state** (list) all rows that were not changed since. A row in a chunk adds an image, which the
+table may have already. A repair (``cdc-repair``) states the rows of some keys, and the keys that have no row. Records
+from before a repair still count, those from before a copy do not.
 
 The other folds use only the last change of each row (``streams.row_places``). This fold sorts the changes of a row,
 since it compares each change with the previous change.

@@ -13,9 +13,9 @@ If only one side has changed a row of a table older than the topics, the other s
 change. So the row is different only until it is changed back. The same holds for a row that both sides had before an
 ALTER and that only one side has changed later.
 
-A row did not drift if the leader deleted it, its topic never contained it, and the consumer found it missing. A row did
-not drift if the leader did not have it at the row's last repair: after this repair, the follower does not have the row,
-either. For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
+A row did not drift if the leader deleted it, the leader's topic never contained it, and the consumer found it missing.
+A row did not drift if the leader did not have it at the row's last repair: after this repair, the follower does not
+have the row, either. For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
 
 Samples of drifted rows contain rows of each table, so that a table with many drifted rows does not hide other tables.
 """
@@ -70,8 +70,7 @@ __all__ = [
 #     skipped sequence        an operator skipped the leader's last change of the row on the follower (--skip)
 #     conflict converged      the consumer removed the row, since it shared a unique key with a row of the leader
 #     before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
-#     schema drift            only one side has a statement: the tables differ, or the follower changed the row by
-# itself
+#     schema drift            only one side has a statement: the tables differ, or the follower itself changed the row
 #                             (a trigger, a foreign key) in a transaction of the consumer
 #     missing apply           none of these: the follower has applied later changes, but its log lacks this change
 #
@@ -388,8 +387,8 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
 
 
 def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
-    """Compares both sides' images in ``joined``, rows with both sides' columns of a fold (``JOINED``), and adds columns
-    with the result."""
+    """Compares both sides' images in the rows of ``joined``, which have both sides' columns of a fold (``JOINED``).
+    Adds columns with the result."""
     joined = with_copies(joined, copied)
     now = {
         f"{one}_image": F.expr(_NOW.format(one, other, found=_AS_FOUND.format(one, other)))

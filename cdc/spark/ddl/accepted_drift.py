@@ -67,7 +67,7 @@ class Entry:
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
 
     def _accepts_all_rows(self) -> bool:
-        """Whether the entry accepts all rows of a table, whichever they are."""
+        """Whether the entry accepts any drift of the rows of a table, because it has no conditions for rows."""
         return ROWS in self.what and (self.kinds, self.columns, self.keys) == (None, None, None)
 
 

@@ -1,9 +1,9 @@
 """Compares both servers' statements, and finds **schema drift**: objects that different statements defined, tables that
 only one side emptied, events that were skipped. Pure.
 
-The audit does not interpret SQL. An object's definition is the list of statements since the object was created
-(``ddl.definitions``); if the lists of both servers differ, the object counts as different. So an ALTER that another
-ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
+The audit does not interpret SQL. An object's definition is the list of statements since the object was created; if the
+lists of both servers differ, the object counts as different. So an ALTER that another ALTER reverted is drift until the
+object is created again, while statements before a DROP are ignored.
 
 If the follower ran a statement for the leader, the statement's GTID determines the leader's sequence
 (``model.gtid``), so that the statements of both servers can be matched. All other statements are the
@@ -113,9 +113,9 @@ def like_source(act: Act, names: Mapping[str, str]) -> str | None:
     """Returns the URI of the table after LIKE, with the leader's name of its database; None for a statement without
     LIKE.
 
-    Records contain this URI in ``like``. For older records the URI is parsed from the statement's text: ``names`` maps
-    the server's names of databases to the leader's names, and a table name without a database belongs to the database
-    of the new table.
+    Records contain this URI in ``like``. For records of earlier versions of cdc the URI is parsed from the statement's
+    text: ``names`` maps the server's names of databases to the leader's names, and a table name without a database
+    belongs to the database of the new table.
     """
     if act.like or act.action != "CreateTable":
         return act.like
@@ -425,9 +425,9 @@ def _touches(statement: Unmatched, key: Key) -> bool:
 # Finds tables that only one side has emptied (TRUNCATE, DISCARD TABLESPACE), and that may have had rows from before the
 # logs.
 #
-# Rows that are in the logs show by themselves that one side emptied their table. Rows from before the logs do not,
-# since neither fold has them. So the statement itself counts as drift until all rows of the table are in both logs:
-# until statements that both sides ran drop or empty the table, or the table is copied into the stream.
+# Comparing rows finds this drift for rows that are in the logs, but not for rows from before the logs, which neither
+# fold has. So the statement itself counts as drift until all rows of the table are in both logs: until statements that
+# both sides ran drop or empty the table, or the table is copied into the stream.
 
 EMPTIED = "emptied on one side"
 """The cause of this drift."""
@@ -438,7 +438,7 @@ _EMPTIES = "TruncateTable"
 def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Act]]) -> Iterator[SchemaDrift]:
     """Yields the tables that one of the ``unmatched`` statements emptied.
 
-    ``acts`` maps each side to the effects of its statements, of the leader also the beginnings and ends of copies.
+    ``acts`` maps each side to the effects of its statements; the leader's include the beginnings and ends of copies.
     """
     emptied = [
         (each, name)

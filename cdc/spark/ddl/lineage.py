@@ -28,7 +28,7 @@ BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
 ENDS_COPY.
 """
 CASCADES = "foreign keys change its rows without a record"
-"""The text of a BEGINS_COPY, if that is so."""
+"""The text of a BEGINS_COPY if foreign keys may change rows of the table without a record."""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
@@ -96,8 +96,8 @@ class Segment:
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """The life of a table from its creation to its drop, under all its names; ``stretches`` are (name, first, end,
-    era)."""
+    """The life of a table from its creation to its drop. ``stretches`` are the periods under one name without an ALTER:
+    (name, first sequence, end sequence, number of earlier ALTERs)."""
 
     name: Name | None
     since: int

@@ -74,7 +74,7 @@ def altered(
     records, or None. ``generated()`` returns case-folded names, among them the names of all generated columns; None if
     the generated columns are not known.
 
-    If the parsed statement does not lead to the columns in records, nothing is certain.
+    If the parsed statement does not result in the columns that records contain, nothing is certain.
     """
     try:
         table = _Table(before, statement)

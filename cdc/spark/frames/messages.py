@@ -31,8 +31,8 @@ __all__ = ["Source", "is_told"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
-# Spark finds a text faster that does not begin with a quote, because JSON is full of quotes. So the texts begin after
-# the opening quote of a name.
+# Spark finds a text faster if it does not begin with a quote, because JSON is full of quotes. So these texts begin
+# after the opening quote of a name.
 _ROWS, _TELLING = 'rows":[', ('types":', 'upto":null', 'after":null', 'Skipped":')
 
 

@@ -32,11 +32,11 @@ _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays o
 class Span:
     """The part of one server's topics to read: each partition's first offset, and the offset after its last.
 
-    ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
-    in one topic after the other, so a reader of several topics may see a part of the newest transaction. ``fragmented``
-    is true if some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
-    messages count, if records were written without Kafka transactions (module cdc.kafka.fragments). ``folds_names`` is
-    true if the server stores all names of databases and tables in lower case.
+    ``limit`` is the first sequence that is not read, if the offsets can't define the end of the part: Kafka commits a
+    transaction in one topic after the other, so a reader of several topics may see a part of the newest transaction.
+    ``fragmented`` is true if some records were written as several messages (module cdc.kafka.fragments). ``marks``
+    define which messages count, if records were written without Kafka transactions (module cdc.kafka.fragments).
+    ``folds_names`` is true if the server stores all names of databases and tables in lower case.
     """
 
     partitions: Mapping[Partition, tuple[int, int]]

@@ -135,8 +135,8 @@ def _remove_unused(folder: Path) -> None:
 
 # Finds the packages that Spark needs: as known jars, or as Maven names, which Spark resolves at each start.
 #
-# The classes of jars on the JVM's class path are archived with Spark's own classes (``job.launch``). The classes
-# of jars that ``--jars`` and ``--packages`` load are read and verified at each start.
+# The classes of jars on the JVM's class path are archived with Spark's own classes. The classes of jars that ``--jars``
+# and ``--packages`` load are read and verified at each start.
 
 PACKAGES = "spark.jars.packages"
 

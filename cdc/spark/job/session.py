@@ -56,7 +56,7 @@ CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
 # By default each PySpark function queries the JVM several times to record the line of our code that calls it, for error
 # messages that our users never see; and Spark describes each query's plan at length for a web page, which is disabled.
-# Leaving the lists of columns and expressions out of them saves a twentieth of a tiny audit's CPU time.
+# Descriptions without lists of columns and expressions save a twentieth of a tiny audit's CPU time.
 NO_TRACES: dict[str, bool | float | int | str | None] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",

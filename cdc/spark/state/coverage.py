@@ -1,5 +1,5 @@
 """Describes the contents of a state: the part of the topics that an audit covered, the stored rows that an audit has to
-load, and whose state it is.
+load, and the topics, renames and filters of the state.
 
 All records of a side before the sequence ``next`` are **covered**: the leader's records up to the watermark, and the
 follower's records up to the end of its last complete transaction. The next audit reads the records after the covered
@@ -261,8 +261,8 @@ def verdict_from_json(body: Mapping[str, Any], bins: DataFrame | None) -> dict[s
 # hash are never in different layers. The files of a layer are sorted by the hash, each contains a range of hashes, and
 # their pages are small. So a look-up reads few other rows.
 #
-# A row is **touched** if its hash occurs in a record that was read since the state was saved, or if each audit reports
-# it one by one: because it drifted, or because it has a before image that does not continue the row. An audit loads,
+# A row is **touched** if its hash occurs in a record that was read since the state was saved, or if each report lists
+# it one by one: because it drifted, or because a before image differs from the row's previous image. An audit loads,
 # folds, compares and saves only the touched rows. It folds all rows again if a statement altered, moved or dropped a
 # table with stored rows, or if many rows were touched.
 

@@ -1,5 +1,5 @@
-"""Reads and writes the Parquet parts of a state, checks that they are whole and as state.json lists them, and merges
-them with the parts of a new generation.
+"""Reads and writes the Parquet parts of a state, checks that they are complete and match state.json, and merges them
+with the parts of a new generation.
 """
 
 import threading

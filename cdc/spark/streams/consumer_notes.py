@@ -92,7 +92,7 @@ def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
-        # The earlier version's GTIDs contain the sequence, and are understood without the ledger.
+        # GTIDs that an earlier version of cdc assigned contain the sequence: the ledger is not needed for them.
         f"IF(gtid = '' OR gtid LIKE '{ddl_uuid(resource)}:%', NULL, gtid) AS gtid",
     )
     # Most statements are logged twice, before and after they run. Removing duplicates here would cost a stage.
@@ -232,8 +232,8 @@ def foreign_writes(transactions: DataFrame, *, limit: int) -> Query[list[Foreign
 
 
 def all_foreign_writes(transactions: DataFrame) -> DataFrame:
-    """Selects all foreign writes, with the fields of ForeignWrite, but with all tables and with the time as a
-    timestamp.
+    """Selects all foreign writes with the fields of ForeignWrite. The list of tables is not shortened, and
+    ``committed_at`` is a timestamp.
     """
     return transactions.where(FOREIGN).select(
         "transaction",

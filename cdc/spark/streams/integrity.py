@@ -52,8 +52,8 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The part of the streams that earlier audits checked: each side's ``next`` sequence, and the ``transactions`` of
-    both sides, None if it is certain that none of these transactions occurs again.
+    """The part of the streams that earlier audits checked: ``next`` is each side's first unchecked sequence.
+    ``transactions`` are searched for repetitions; None if certainly none occurs again.
     """
 
     next: Mapping[str, int]

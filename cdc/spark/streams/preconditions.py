@@ -31,7 +31,7 @@ class Preconditions:
 
     ``acts`` are the effects of statements, and ``sequences`` finds the leader's statements that the follower ran.
     ``limits`` are the sequences before which all records should have been read, None if they are not known
-    (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) between which the follower's log is missing
+    (``input.spans.Span``). ``gap`` is (after, up to): the follower's log lacks the leader's sequences in between
     (``watermark.unlogged_gap``).
     """
 
@@ -174,7 +174,7 @@ def _checkpoint(
 ) -> Iterator[str]:
     """Reports a follower without a checkpoint, or with a checkpoint that is not a position in the leader's topic.
 
-    ``whole`` are the sides whose topics are complete: missing records would explain both.
+    ``whole`` are the sides whose topics are complete: in other topics, missing records explain both problems.
     """
     resource, end = profiles[LEADER].mysql_resource_name, leader.end if leader else -1
     if watermark.sequence is None or watermark.highest is None:

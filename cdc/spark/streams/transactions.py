@@ -244,7 +244,7 @@ _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
 # An earlier version of ``cdc`` created ``rewinds``, which may still be in a topic.
 _TABLES = "checkpoint|ledger|conflicts|copies|names|offsets|rewinds|seeds|types"
 # SQL that is true for the statements with which the consumer creates its tables, and upgrades the ledger of an earlier
-# version.
+# version of cdc.
 _CREATES_OWN_TABLES = f"""
     coalesce(forall(affects, a -> a.action = 'CreateDatabase'
         OR (a.action = 'CreateTable' AND a.uri RLIKE '/({_TABLES})$')
@@ -294,7 +294,7 @@ def changed_by_others(resource: str) -> str:
     checkpoint, and for a record of any other table. Rows that consumers of other leaders keep in the same tables are
     ignored.
     """
-    # A consumer without the privilege to assign GTIDs notes the place of an intent again when it tries again.
+    # A consumer without the privilege to assign GTIDs updates the row of an intent at each attempt.
     was_one = f"(r.before IS NULL OR {_cell('r.before', 'state', 'Enum')} = 'intent')"
     notes_an_intent = f"forall(rows, r -> {was_one} AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
     first_checkpoint = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'sequence', 'SignedInteger')} = '-1')"

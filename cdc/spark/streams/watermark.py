@@ -1,5 +1,5 @@
 """Finds the bounds of what both streams have in common: the base copy that the follower began with, and the watermark,
-the leader sequence up to which it has applied.
+the leader sequence up to which the follower has applied the leader's stream.
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ _MOVES_CHECKPOINT = "kind IN ('applied', 'moved')"
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """``sequence`` is the leader sequence up to which the follower has applied: -1 if it has applied nothing yet, None
-    without a checkpoint.
+    """The progress of a follower. ``sequence`` is the leader sequence up to which it has applied everything: -1 if it
+    has applied nothing yet, None without a checkpoint.
 
     ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the sequence that the checkpoint had
     where the follower's log begins. ``open_from`` is the follower sequence of the first record of a transaction whose

@@ -86,7 +86,7 @@ def test_a_replica_goes_on_in_the_place_of_its_leader(pair: Pair, replica: MySql
     # It lacks the last two transactions.
     line = refused("cdc-producer", moved_to(pair, replica).source, "--until-current")
     assert "CDC-LEADER-REPLACED" in line
-    assert "a replica of it that has all of that" in line
+    assert "a replica that has executed all replicated transactions" in line
     with on(replica) as cursor:
         cursor.execute("START SLAVE")
     pair.on_leader("INSERT INTO t VALUES (4, 4)", database="maria")
