@@ -227,7 +227,8 @@ def _require_gtids_from_the_beginning(leader: Leader) -> None:
 
 
 def _require_copy(leader: Leader, held: GtidSet) -> None:
-    """Raises UserError unless the leader has all transactions that follow a copy with the GTIDs ``held``."""
+    """Raises UserError unless the leader has executed the GTIDs ``held`` of a copy, and has all later transactions in
+    its binlogs."""
     if not leader.gtid_on:
         raise UserError(
             "the leader has no GTIDs (gtid_mode)",

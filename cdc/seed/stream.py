@@ -220,13 +220,6 @@ def on_part_of_rows(record: Record) -> Record:
     return replace(record, context={**(record.context or {}), "foreign_key_checks": False})
 
 
-# Finds the places of two kinds of records in the topics: the records to which the checkpoint moves while a follower is
-# loaded, and the first records after the seed.
-#
-# The module also checks the requirements of a seed. Both profiles must name the same stream, and the topics must
-# contain the stream from its first record on.
-
-
 def require_one_stream(leader: Profile, follower: Profile) -> None:
     """Raises UserError if the profiles name different streams, or contain a setting that a seed does not support."""
     for key, ours, theirs in (

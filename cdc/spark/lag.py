@@ -157,7 +157,8 @@ def _longer(before: Transit, stretch_us: int) -> DataFrame:
 
 
 def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Returns each of the ``leader``'s transactions with its four times; unknown times are NULL."""
+    """Returns for each of the ``leader``'s transactions when it was committed on the leader, was in Kafka, was applied
+    on the follower, and was in Kafka again from the follower's binlog; unknown times are NULL."""
     arrived = {
         side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
         for side in (LEADER, FOLLOWER)

@@ -217,7 +217,7 @@ _NAME = r"`(?:[^`]|``)+`"
 _COLUMN = re.compile(_NAME)
 _KEY = re.compile(rf"(?:UNIQUE |FULLTEXT |SPATIAL )?KEY ({_NAME})")
 _CONSTRAINT = re.compile(rf"CONSTRAINT ({_NAME})")
-# In the line of a constraint: its own name, and the table to which a foreign key refers.
+# In the line of a constraint, ``_NAMES`` finds the constraint's own name, and the table to which a foreign key refers.
 _CONSTRAINT_LINE = re.compile(r"^  CONSTRAINT .*$", re.MULTILINE)
 _NAMES = re.compile(rf"(?<=CONSTRAINT ){_NAME}|(?<=REFERENCES ){_NAME}(?:\.{_NAME})?")
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")

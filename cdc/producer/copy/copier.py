@@ -169,8 +169,8 @@ class Copier:
         self.pending = pending
 
     def _take_back_creations(self, effects: Iterable[Effect]) -> None:
-        """Withdraws the request for the creating statements if the statement with these ``effects`` may have changed
-        the objects.
+        """Withdraws the request for the leader's CREATE statements if a statement with these ``effects`` may have
+        changed an object that passes the filters.
         """
         if self.widened is None and not self.pending.structure:
             return

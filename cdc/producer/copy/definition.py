@@ -7,10 +7,10 @@ Since version 9.6 MySQL logs the changes that its foreign keys make, unless ``in
 an older leader a chunk may have been read before such a change, and nothing in the stream would show this change: see
 ``unlogged_cascades``.
 
-The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
-values of the column: no other query shows them. If no row has a member, a recursive query computes the text of this
-member: the first row of the query is a NULL of the column's type, and the others are numbers of members, which that
-type turns into texts. In servers before MySQL 9 these rows have another type.
+The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are computed
+by a recursive query, which reads no rows of the table: its first row is a NULL of the column's type, and the others are
+the members' numbers, which that type turns into texts. Before MySQL 9 these rows have another type, so a table with
+such members is not copied.
 """
 
 import re

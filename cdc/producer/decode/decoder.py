@@ -199,7 +199,7 @@ class WholeTransactions:
         return _new(RowsTransaction, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
 
     def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
-        """Decodes the transaction in ``events``, whose end ``end_of_rows_only`` found.
+        """Decodes ``events``, which are exactly one transaction of rows; ``end_of_rows_only`` has found its end.
 
         Returns None if any of its events can't be read, or is on disk.
         """

@@ -64,7 +64,7 @@ def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begi
 
 
 def _at_position(leader: Leader, entry: Entry, gtids: str) -> Entry:
-    """Returns the entry to continue after if the leader is the same server as before. ``gtids`` are the GTIDs that the
+    """Returns the entry after which the stream continues on the same server as before. ``gtids`` are the GTIDs that the
     leader has at the position of ``entry``.
     """
     ours, there = (newest_of_each_domain(each) for each in (GtidSet.parse(entry.gtid_set), executed_before(gtids)))

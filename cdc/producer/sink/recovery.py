@@ -474,9 +474,9 @@ def require_chunks_before(
     *,
     counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError in three cases. Readers can see one of ``chunks``, but not all records of copies between
-    ``entry`` and this chunk. They can see only the first fragments of a chunk (its sequence is in ``begun``). Or they
-    can't see all chunks that ``counted`` counts.
+    """Raises PromiseError if records of copies are lost that readers may have seen: if a record of a copy between
+    ``entry`` and a visible chunk (``chunks``) is missing, if only the first fragments of a chunk are visible (its
+    sequence is in ``begun``), or if a chunk that ``counted`` counts is not visible.
 
     A lost chunk can't be read again as it was: the rows that would replace it are newer than the visible chunk.
     """

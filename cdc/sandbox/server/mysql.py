@@ -170,7 +170,8 @@ class MySql:
     def stop(self) -> None:
         """Shuts the server down cleanly, if it is running."""
         if self.running():
-            # While a server that stops waits for its connections to end, a running event scheduler uses a whole core.
+            # During a shutdown the server waits for its connections to end; a running event scheduler uses a whole
+            # core meanwhile.
             limits = {"connect_timeout": _SETTING_SECONDS, "read_timeout": _SETTING_SECONDS}
             with suppress(pymysql.MySQLError), self.root(**limits) as connection, connection.cursor() as cursor:
                 cursor.execute("SET GLOBAL event_scheduler = OFF")

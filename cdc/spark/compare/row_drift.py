@@ -284,9 +284,9 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# SQL that is true if side {0} has not changed the row in its log, or not since an ALTER after which side {1} has
-# changed the row. If both sides had the same row before, side {0} then has the before image of {1}'s first change. An
-# ALTER may add and drop columns; all other columns keep their values.
+# SQL that is true if side {0} must still have the row that side {1}'s first change found, provided that both sides had
+# the same row before: side {0}'s log has no change of the row, or only changes before an ALTER after which side {1}
+# changed the row. An ALTER may add and drop columns; all other columns keep their values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
         CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL

@@ -57,8 +57,8 @@ class Scope:
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
     def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:
-        """Reports a statement that the consumer left out although these filters let it pass, or although the consumer's
-        filters are not known.
+        """Reports the first statement that the consumer left out although these filters let it pass. If the consumer's
+        filters are not known, reports the first statement that it left out at all.
 
         ``not_run`` contains the leader's statements that the follower did not run: the keys are their sequences, the
         values are their states in the follower's ledger. The state ``not applied`` means that the consumer's filters

@@ -71,10 +71,10 @@ def altered(
     generated: Callable[[], Collection[str] | None] = frozenset,
 ) -> Alteration:  # fmt: skip
     """Computes how ``statement`` changes a table with the columns ``before``; ``after`` are the columns in later
-    records, or None. ``generated()`` returns case-folded names, among them the names of all generated columns; None if
-    the generated columns are not known.
+    records, or None. ``generated()`` returns a set of case-folded names that includes all generated columns, or None if
+    they are not known.
 
-    If the parsed statement does not result in the columns that records contain, nothing is certain.
+    If the parsed statement does not result in the columns that records contain, no value is certain (``doubt``).
     """
     try:
         table = _Table(before, statement)

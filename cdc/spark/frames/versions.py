@@ -202,8 +202,8 @@ def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
 
 
 def _copied_with_cascades(segments: Sequence[Segment], acts: Iterable[Act]) -> bool:
-    """Whether the rows come from a copy that was made while foreign keys changed rows without a record. The stream need
-    not contain the statements that added these foreign keys."""
+    """Whether the rows come from a copy that is marked: foreign keys may change its rows without a record. The stream
+    need not contain the statements that added these foreign keys."""
     begun = {(each.first, (each.database, each.table)) for each in segments}
     return any(act.text == CASCADES and (act.sequence, table_name(act.uri)) in begun for act in acts)
 
