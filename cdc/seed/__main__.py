@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_LOG = logging.getLogger("cdc.seed")
+
 _EPILOG = """\
 The follower is empty at first. It runs the leader's statements, and gets each row that is left as its last change has
 it. Then cdc-consumer goes on. Stopped or killed at any time, cdc-seed goes on when it is started again.
@@ -80,8 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     gc.set_threshold(1_000_000, 50, 1000)  # the same thresholds as in cdc-consumer
     stop = stop_on_signals()
-    log = partial(event, logging.getLogger("cdc.seed"))
-    retry = Retry(seconds=follower.consumer.retry_seconds, log=log, stop=stop)
+    retry = Retry(seconds=follower.consumer.retry_seconds, log=partial(event, _LOG), stop=stop)
     at = int(arguments.at) if arguments.at is not None and arguments.at.isdecimal() else arguments.at
 
     def spark() -> "SparkSession":
@@ -95,11 +96,8 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         loaded = None  # the error reports only that Spark's job was cancelled
     if loaded is None:
-        raise UserError(
-            "stopped before the follower was fully loaded",
-            code="CDC-SEED-STOPPED",
-            hint="run cdc-seed again; it continues",
-        )
+        hint = "run cdc-seed again; it continues"
+        raise UserError("stopped before the follower was fully loaded", code="CDC-SEED-STOPPED", hint=hint)
     line = (
         f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "
         f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"

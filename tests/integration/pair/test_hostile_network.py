@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -15,9 +16,10 @@ import pytest
 
 from cdc.config.profile import load
 from cdc.kafka.commit_log import newest_commits
+from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.list_append import History
+from tests.checks.list_append import History, Lists
 from tests.checks.sequences import broken_places
 from tests.generators.appends import AppendLoad, SnapshotReads, lists_of, transactions_of
 from tests.harness.kafka_proxy import KINDS, KafkaProxy, Trouble
@@ -84,17 +86,27 @@ def test_each_transaction_arrives_once(
         found, topics = records(source), topics_of(source)
     plain = PlainReader(kafka.bootstrap_servers, topics)
     assert [record.sequence for record in found] == [record["sequence"] for record in plain.records]
-    order = transactions_of(found)
-    history = History(order)
-    faults = history.faults_of_order(writers.confirmed, lists_of(leader, name))
-    faults += history.faults_of_reads([*reads.found, lists_of(follower, name)]) + broken_places(found)
+    transactions, faults = judged(found, writers, reads, lists_of(leader, name), lists_of(follower, name))
     with capsys.disabled():
         met = Counter(f"{each.api}: {each.kind}" for each in (*ours.met, *theirs.met))
-        print(f"\n{written}: {ROUNDS} rounds, {len(order)} transactions, {reads.reads} reads, {plain.void} void")
+        print(f"\n{written}: {ROUNDS} rounds, {transactions} transactions, {reads.reads} reads, {plain.void} void")
         print(", ".join(f"{count} x {what}" for what, count in met.most_common()))
     assert faults == [], f"CDC_SEED={SEED}"
     # The chosen points are always met; which of the random ones are depends on what comes first.
     assert len(ours.met) >= min(ROUNDS, len(_CHOSEN[kind])), "a trouble was not met"
+
+
+def judged(
+    found: Sequence[Record], writers: AppendLoad, reads: SnapshotReads, on_leader: Lists, on_follower: Lists
+) -> tuple[int, list[str]]:
+    """The number of transactions in the records ``found``, and what no history of the leader explains: of their order,
+    of the states of the follower that were read and that it has in the end, and of the records' places.
+    """
+    order = transactions_of(found)
+    history = History(order)
+    faults = history.faults_of_order(writers.confirmed, on_leader)
+    faults += history.faults_of_reads([*reads.found, on_follower]) + broken_places(found)
+    return len(order), faults
 
 
 def profile(folder: Path, server: MySql, kafka: Kafka, *, proxy: KafkaProxy, name: str, written: str) -> Path:

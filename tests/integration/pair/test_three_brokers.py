@@ -13,14 +13,12 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka, KafkaCluster
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.list_append import History
-from tests.checks.sequences import broken_places
-from tests.generators.appends import AppendLoad, SnapshotReads, lists_of, transactions_of
+from tests.generators.appends import AppendLoad, SnapshotReads, lists_of
 from tests.harness.plain_reader import PlainReader
 from tests.harness.programs import records, write_profile
 from tests.harness.seed import SEED
 from tests.harness.wait import until
-from tests.integration.pair.test_hostile_network import Programs, await_arrival, topics_of
+from tests.integration.pair.test_hostile_network import Programs, await_arrival, judged, topics_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -59,12 +57,9 @@ def test_one_broker_at_a_time_is_away(
         found, topics = records(source), topics_of(source)
         plain = PlainReader(cluster.bootstrap_servers, topics)
     assert [record.sequence for record in found] == [record["sequence"] for record in plain.records]
-    order = transactions_of(found)
-    history = History(order)
-    faults = history.faults_of_order(writers.confirmed, lists_of(leader, name))
-    faults += history.faults_of_reads([*reads.found, lists_of(follower, name)]) + broken_places(found)
+    transactions, faults = judged(found, writers, reads, lists_of(leader, name), lists_of(follower, name))
     with capsys.disabled():
-        print(f"\n{written}: {', '.join(told)}: {len(order)} transactions, {reads.reads} reads, {plain.void} void")
+        print(f"\n{written}: {', '.join(told)}: {transactions} transactions, {reads.reads} reads, {plain.void} void")
     assert faults == [], f"CDC_SEED={SEED}"
 
 

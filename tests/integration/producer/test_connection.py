@@ -52,7 +52,7 @@ def dumps(leader: MySql) -> list[int]:
 
 
 def dump_state(leader: MySql) -> str:
-    """What the newest connection that sends the binlog does."""
+    """Returns the state, as SHOW PROCESSLIST has it, of the newest connection that sends the binlog."""
     rows = execute(leader, "SHOW PROCESSLIST")
     return str(max(row for row in rows if str(row[4]).startswith("Binlog Dump"))[6])
 
