@@ -4,8 +4,9 @@ parts of them.
 Each entry contains the ``version`` of its format, except the oldest entries. The version increases with a change that
 older readers would misread. Packed entries have version 2, entries of a stream with chunks of tables have version 3,
 and entries of a stream with repairs have version 4. Entries of a stream that was once written without Kafka
-transactions have version 5, and entries of a leader with ``lower_case_table_names = 1`` have version 6. An older reader
-can thus read all entries that do not use a newer feature.
+transactions have version 5, and entries of a leader with ``lower_case_table_names = 1`` have version 6. Entries have
+version 7 while a table waits to be copied because its rows can't be read. An older reader can thus read all entries
+that do not use a newer feature.
 
 Large entries are packed into a fraction of their bytes, because Kafka accepts messages of up to 1 MB by default, and an
 entry is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000
@@ -112,9 +113,9 @@ def _numbers(source: str) -> str:
     return ":".join(written)
 
 
-VERSION = 6
+VERSION = 7
 # the format version of entries with each of these features
-_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6
+_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED, _UNREADABLE = 2, 3, 4, 5, 6, 7
 _NOT_PACKED = 1
 _LARGE = 32_768  # entries with at least this number of bytes are packed
 _LEFT_OUT = frozenset(
@@ -209,6 +210,7 @@ class Entry:
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
         body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
         body["version"] = _FOLDED if self.folds_names else body["version"]
+        body["version"] = _UNREADABLE if (self.copy or {}).get("unreadable") else body["version"]
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
 

@@ -49,9 +49,7 @@ def main() -> int:
         if status or not arguments.until_current:
             return status
     options = StartOptions(process_name(), arguments.until_current, arguments.accept_filters)
-    return process.exit_status(
-        functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
-    )
+    return process.exit_status(functools.partial(_run, arguments, options), program="cdc-producer")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,6 +68,12 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="skip the event at this position of the leader's binlog if it is refused; may be repeated",
+    )
+    parser.add_argument(
+        "--copy-unrepeatable",
+        action="store_true",
+        help='as producer.on_unrepeatable = "copy" in the profile: copy a table again, instead of stopping, where its '
+        "rows in the binlog can't be read or followers can't repeat a statement",
     )
     parser.add_argument(
         "--accept-filters",
@@ -115,13 +119,19 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
     """Returns the command to run instead of replicating, None if the options name none. The command is called with the
     profile and ``log``."""
+    stop_or_status = arguments.copy_stop, arguments.copy_status
     if arguments.check or arguments.dry_run:
-        if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
+        if any((arguments.until_current, arguments.skip, arguments.copy_unrepeatable, *stop_or_status)):
             parser.error("--check and --dry-run go with --copy or --accept-filters only")
         look = functools.partial(check if arguments.check else dry_run, globs=arguments.copy)
         return lambda profile, *, log: look(at_leader(profile), accept_filters=arguments.accept_filters)
-    given = (arguments.copy, arguments.copy_stop, arguments.copy_status)
-    otherwise = arguments.accept_filters or arguments.skip or (arguments.until_current and not arguments.copy)
+    given = (arguments.copy, *stop_or_status)
+    otherwise = (
+        arguments.accept_filters
+        or arguments.skip
+        or arguments.copy_unrepeatable
+        or (arguments.until_current and not arguments.copy)
+    )
     if any(given) and (sum(map(bool, given)) > 1 or otherwise):
         parser.error(
             "--copy, --copy-stop and --copy-status go with nothing else, but --copy with --dry-run or --until-current"
@@ -141,8 +151,10 @@ def _only(path: Path, command: Callable[..., int]) -> int:
     return command(settings, log=functools.partial(event, logging.getLogger("cdc.producer")))
 
 
-def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
-    settings = profile.load(path, servers=profile.BOTH_SERVERS)
+def _run(arguments: argparse.Namespace, options: StartOptions) -> int:
+    settings = profile.load(arguments.profile, servers=profile.BOTH_SERVERS)
+    if arguments.copy_unrepeatable:
+        settings = replace(settings, producer=replace(settings.producer, on_unrepeatable="copy"))
     line = setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(event, logging.getLogger("cdc.producer"))
     stop = process.stop_on_signals(log)
@@ -156,7 +168,7 @@ def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
     with monitor.shown(metrics, program="cdc-producer", profile=settings, line=line, log=log):
         pipeline.run(
             settings,
-            options=replace(options, skips=Skips(skip, log=log)),
+            options=replace(options, skips=Skips(arguments.skip, log=log)),
             retry=retry,
             metrics=metrics,
             stop=stop,

@@ -46,6 +46,7 @@ from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode import json_differences
+from cdc.producer.decode.changes import Refused
 from cdc.producer.decode.decoder import Decoder, XaTransactions
 from cdc.producer.decode.query_event import LoggedStatement, with_copies
 from cdc.producer.decode.table_cache import TableCache
@@ -185,12 +186,25 @@ def make_decoder(
         other_events=profile.kafka.events,
         folds_names=leader.folds_names,
         rewrite=mariadb_statements.rewritten if is_mariadb else _rewrite(profile, leader),
+        replace_refused=_replace_refused(profile, leader),
     )
 
 
+def _copies_unrepeatable(profile: Profile, leader: Leader) -> bool:
+    return profile.producer.on_unrepeatable == "copy" and leader.shows_visible
+
+
 def _rewrite(profile: Profile, leader: Leader) -> Callable[[LoggedStatement], LoggedStatement]:
-    copies = profile.producer.on_unrepeatable == "copy" and leader.shows_visible
-    return with_copies if copies else lambda statement: statement
+    return with_copies if _copies_unrepeatable(profile, leader) else lambda statement: statement
+
+
+def _replace_refused(profile: Profile, leader: Leader) -> Callable[[Refused], Refused]:
+    if not _copies_unrepeatable(profile, leader):
+        return lambda refused: refused
+    return table_checks.UnreadableRows(
+        of_leader(profile, leader), profile.filters, name=leader.name, logs_cascades=logs_cascades(leader.version),
+        images=leader.session is None,
+    ).with_copies  # fmt: skip
 
 
 def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:

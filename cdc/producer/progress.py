@@ -148,6 +148,11 @@ class Progress:
         return bool(self._prepared)
 
     @property
+    def transaction(self) -> str:
+        """The name of the open transaction: its GTID, or its position. Empty between transactions."""
+        return self._open.transaction if self._open is not None else ""
+
+    @property
     def between_transactions(self) -> bool:
         return self._open is None
 

@@ -7,8 +7,9 @@ been computed from a masked column, so it needs a mask, too.
 """
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,9 +17,11 @@ from cdc.config.filters import HASH, HASHED_BYTES, HASHED_TEXTS, NULL, Filters, 
 from cdc.errors import PromiseError, UserError
 from cdc.model.charset import member_texts
 from cdc.producer.binlog.leader import connected_cursor
+from cdc.producer.decode.changes import Refused
 from cdc.producer.decode.table_map import Table
+from cdc.sql.effects import Effect
 
-__all__ = ["changed_silently", "check_masks", "mask_check", "mask_problem", "member_check"]
+__all__ = ["UnreadableRows", "changed_silently", "check_masks", "mask_check", "mask_problem", "member_check"]
 
 _HINT = "mask it otherwise or not at all (filters.mask_columns), or leave the table out with filters.exclude_tables"
 MaskOf = Callable[[str], Mask | None]
@@ -186,17 +189,85 @@ _QUESTION = (
     "OR UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT') ORDER BY 1, 2, 3, 4"
 )
 Named = Callable[[str, str], str]
+TableName = tuple[str, str]
 
 
 def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
     """Returns the tables of the leader ``name`` that pass the filters and whose rows such a foreign key changes, each
     with the other table. ``named`` writes the name of a table.
     """
+    return [
+        f"{named(*table)} by {named(*parent)}"
+        for table, parent in _changing_keys(settings, name)
+        if filters.wants_table(*table) and not filters.wants_table(*parent)
+    ]
+
+
+def _changing_keys(settings: dict[str, Any], name: str) -> list[tuple[TableName, TableName]]:
+    """Returns the foreign keys of the leader ``name`` that change rows: the tables, each with its parent table."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute(_QUESTION)
-        found = list(cursor.fetchall())
-    return [
-        f"{named(database, table)} by {named(of, parent)}"
-        for database, table, of, parent in dict.fromkeys(found)
-        if filters.wants_table(database, table) and not filters.wants_table(of, parent)
-    ]
+        return [((row[0], row[1]), (row[2], row[3])) for row in dict.fromkeys(cursor.fetchall())]
+
+
+# Decides which rows that can't be read are left out of the stream, because their tables are copied again.
+#
+# Settings of the leader or of a session can make rows unreadable: ``binlog_row_metadata = MINIMAL``, which is MySQL's
+# default, logs no names of columns, ``binlog_row_image = MINIMAL`` logs only some of the columns, and
+# ``binlog_row_value_options = PARTIAL_JSON`` logs how documents changed.
+
+_ASK_SECONDS = 5.0
+_OF_IMAGES = ("CDC-EVENT-ROW-IMAGE", "CDC-EVENT-PARTIAL-JSON")
+_LOGS_NAMES = "SELECT @@GLOBAL.binlog_row_metadata = 'FULL'"
+_LOGS_IMAGES = "@@GLOBAL.binlog_row_image = 'FULL' AND @@GLOBAL.binlog_row_value_options = ''"
+
+
+class UnreadableRows:
+    """Adds to events with rows that can't be read the tables to copy in their place.
+
+    No table is copied while the leader ``name`` logs all rows so: the copy would have to be repeated for ever. If
+    ``logs_cascades`` is false, the tables are copied, too, that foreign keys change together with these rows. If
+    ``images`` is false, rows without all columns stop the stream: MariaDB logs no generated columns with some changes,
+    whatever its settings are.
+    """
+
+    def __init__(
+        self, settings: dict[str, Any], filters: Filters, *, name: str, logs_cascades: bool, images: bool
+    ) -> None:
+        self._codes = {"CDC-EVENT-ROW-METADATA", *(_OF_IMAGES if images else ())}
+        self._question = f"{_LOGS_NAMES} AND {_LOGS_IMAGES}" if images else _LOGS_NAMES
+        self._settings = settings
+        self._filters = filters
+        self._name = name
+        self._logs_cascades = logs_cascades
+        self._asked_at = -_ASK_SECONDS
+        self._logs_whole_rows = False
+
+    def with_copies(self, refused: Refused) -> Refused:
+        """Returns the event with the tables to copy in its place; unchanged if the stream must stop.
+
+        Raises Disconnected if the leader can't be queried.
+        """
+        tables = [(each.database, each.name) for each in refused.effects if each.action == "SkipTable" and each.name]
+        wanted = [(database, table) for database, table in tables if self._filters.wants_table(database, table)]
+        if refused.error.code not in self._codes or not wanted or not self._ask():
+            return refused
+        if not self._logs_cascades:
+            wanted = self._with_children(wanted)
+        effects = tuple(Effect("SkipTable", *table) for table in wanted)
+        return replace(refused, effects=effects, copies=tuple(wanted))
+
+    def _ask(self) -> bool:
+        if time.monotonic() - self._asked_at >= _ASK_SECONDS:
+            with connected_cursor(self._settings, self._name) as cursor:
+                cursor.execute(self._question)
+                self._logs_whole_rows = cursor.fetchone() == (1,)
+            self._asked_at = time.monotonic()
+        return self._logs_whole_rows
+
+    def _with_children(self, tables: list[TableName]) -> list[TableName]:
+        keys = _changing_keys(self._settings, self._name)
+        found = dict.fromkeys(tables)
+        while new := [table for table, parent in keys if parent in found and table not in found]:
+            found |= dict.fromkeys(new)
+        return [table for table in found if self._filters.wants_table(*table)]

@@ -121,8 +121,25 @@ class Copier:
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._chunk_requests.note_unknown()  # the operator skips the event, so its changes are unknown
+                self._chunk_requests.note_unknown()  # the event is skipped, so its changes are unknown
                 self._take_back_creations((ANY_DATABASE,))
+
+    def lacks_rows(self, refused: Refused, transaction: str) -> bool:
+        """Whether the stream states already that it lacks rows of all tables that are copied in place of ``refused``.
+
+        The record of the first event that can't be read is enough until the copy begins: an hour of such events would
+        be as many records.
+        """
+        tables = [table for table in refused.copies if self._wants_table(*table)]
+        return bool(tables) and all(self.pending.lacks_rows(table, transaction) for table in tables)
+
+    def note_unreadable(self, refused: Refused, transaction: str) -> None:
+        """Notes the tables to copy in place of the event ``refused`` of ``transaction``."""
+        tables = [table for table in refused.copies if self._wants_table(*table)]
+        if new := [table for table in tables if table not in self.pending.waiting]:
+            self._progress_log.unreadable(new, refused)
+        # The state commits with the record of the event, or before it, so the request is not lost.
+        self.pending = self.pending.lacking(tables, transaction)
 
     def holds(self, change: Change) -> bool:
         """Whether ``change`` must wait: until all pieces of a table are written, or for a moment while a snapshot is

@@ -76,6 +76,8 @@ class Interleaver:
                 # Chunks come before the Idle, because an Idle commits everything that is written.
                 yield from self._due()
                 yield change
+            elif type(change) is Refused and change.copies:
+                yield from self._unreadable(change)
             elif self._copies or (type(change) is Statement and change.copies):
                 yield from self._among_copies(change)
             else:
@@ -108,6 +110,18 @@ class Interleaver:
         if type(change) is not OtherEvent:
             self._copier.note(change)
             yield from self._due() if self._copies else self._new_state()
+
+    def _unreadable(self, change: Refused) -> Iterator[Change]:
+        """Yields an event that can't be read, unless the stream states already that it lacks rows of its tables, and
+        the state in which these tables are to be copied.
+        """
+        transaction = self._progress.transaction
+        self._copier.note(change)
+        if not self._copier.lacks_rows(change, transaction):
+            if not self._copier.pending.structure:
+                yield change
+            self._copier.note_unreadable(change, transaction)
+        yield from self._new_state()
 
     def _due(self) -> Iterator[Change]:
         """Yields the chunks and states that are due at this point of the stream."""

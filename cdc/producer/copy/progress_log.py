@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cdc.config.table_globs import copy_command
 from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.state import Pending, Table
-from cdc.producer.decode.changes import Chunk, Statement, Structure
+from cdc.producer.decode.changes import Chunk, Refused, Statement, Structure
 
 __all__ = ["Copying", "ProgressLog", "Speed", "named"]
 
@@ -104,6 +104,14 @@ class ProgressLog:
             self._log(
                 "a follower can't repeat a statement, so its table is copied again", level=logging.WARNING,
                 table=named(table), why=statement.unlike, position=statement.event.position,
+            )  # fmt: skip
+
+    def unreadable(self, tables: Iterable[Table], refused: Refused) -> None:
+        """Logs that the stream lacks changes of ``tables``, until these tables are copied again."""
+        for table in tables:
+            self._log(
+                "the leader has logged rows that can't be read, so their table is copied again", level=logging.WARNING,
+                table=named(table), why=refused.error.what, position=refused.event.position,
             )  # fmt: skip
 
     def exact(self, table: Table, snapshots: int) -> None:

@@ -27,7 +27,9 @@ class Pending:
     the copy must start over; ``()`` for a table that is copied from one snapshot, once its first piece is written: this
     piece makes followers delete their rows. ``written`` counts the chunks and statements of all copies, ``rows`` counts
     the rows of the first table since its copy began. ``requests`` is the offset after the newest processed request,
-    ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys.
+    ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys. ``unreadable`` are tables
+    whose copy has not begun and of which the stream lacks rows, because these rows can't be read; each is listed with
+    the first transaction in which such rows came.
     """
 
     structure: bool = False
@@ -39,6 +41,13 @@ class Pending:
     requests: int = 0
     requests_topic: str = ""
     repairs: int = 0
+    unreadable: tuple[tuple[Table, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        # A table is no longer listed once its copy begins or is given up, whatever the reason is.
+        if self.unreadable:
+            listed = tuple(each for each in self.unreadable if each[0] in self.waiting)
+            object.__setattr__(self, "unreadable", listed)
 
     @classmethod
     def from_json(cls, body: dict[str, Any] | None) -> Self:
@@ -50,7 +59,8 @@ class Pending:
             return cls()
         tables = {name: tuple((str(database), str(table)) for database, table in body[name]) for name in _LISTS}
         after = body["after"] if body["after"] is None else tuple(map(str, body["after"]))
-        return cls(**(body | tables | {"after": after}))
+        listed = [((str(database), str(table)), str(first)) for (database, table), first in body.get("unreadable", ())]
+        return cls(**(body | tables | {"after": after, "unreadable": tuple(listed)}))
 
     def to_json(self) -> dict[str, Any] | None:
         """Returns the state as JSON; None if no table was or is to be copied."""
@@ -83,9 +93,25 @@ class Pending:
 
     def also(self, tables: Iterable[Table]) -> "Pending":
         """Returns the state in which ``tables`` are to be copied, too; see ``asked``."""
-        waiting = self.tables if self.after is None else self.tables[1:]
-        new = [table for table in dict.fromkeys(tables) if table not in waiting]
+        new = [table for table in dict.fromkeys(tables) if table not in self.waiting]
         return replace(self, again=(*self.again, *new))
+
+    @property
+    def waiting(self) -> tuple[Table, ...]:
+        """The tables of which a copy is still to begin."""
+        return self.tables if self.after is None else self.tables[1:]
+
+    def lacks_rows(self, table: Table, transaction: str) -> bool:
+        """Whether a record before ``transaction`` states already that the stream lacks rows of ``table``, and the copy
+        that replaces them has not begun.
+        """
+        return any(listed == table and first != transaction for listed, first in self.unreadable)
+
+    def lacking(self, tables: Iterable[Table], transaction: str) -> "Pending":
+        """Returns the state after rows of ``tables`` in ``transaction`` could not be read: the tables are copied."""
+        known = {table for table, _ in self.unreadable}
+        new = tuple((table, transaction) for table in dict.fromkeys(tables) if table not in known)
+        return replace(self.also(tables), unreadable=(*self.unreadable, *new))
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
         """Returns the state after a request to stop copying ``tables``. Tables that are copied for the first time are
@@ -202,7 +228,11 @@ class Pending:
 
 
 _LISTS = ("fresh", "again")
-_LEFT_OUT = ("requests_topic", "repairs")  # fields left out if empty, since earlier versions of cdc do not know them
+_LEFT_OUT = (
+    "requests_topic",
+    "repairs",
+    "unreadable",
+)  # fields left out if empty, since earlier versions of cdc do not know them
 
 
 def concerns(effect: Effect, table: Table) -> bool:

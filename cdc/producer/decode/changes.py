@@ -321,7 +321,8 @@ class Refused:
 
     ``error`` stops the stream if any of these effects passes the filters. The operator can skip the event; the events
     after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires`` is true if the
-    event is a statement that wrote rows: triggers may have written further rows, which are not in the binlog.
+    event is a statement that wrote rows: triggers may have written further rows, which are not in the binlog. If
+    ``copies`` names tables, the event is skipped without the operator, and these tables are copied again.
     """
 
     event: RawEvent
@@ -329,6 +330,7 @@ class Refused:
     effects: tuple[Effect, ...]
     text: str = ""
     fires: bool = False
+    copies: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,8 @@ class Decoder:
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
     **fields)`` is called for each statement that is not replicated by design. If ``other_events`` is true, ``decode``
     also yields events that are part of no record. ``folds_names`` is true if the leader has ``lower_case_table_names =
-    1``. ``rewrite`` converts a statement to one that followers execute.
+    1``. ``rewrite`` converts a statement to one that followers execute. ``replace_refused`` may add, to an event that
+    can't be decoded, the tables to copy in its place.
     """
 
     def __init__(
@@ -271,6 +272,7 @@ class Decoder:
         other_events: bool = False,
         folds_names: bool = False,
         rewrite: Callable[[LoggedStatement], LoggedStatement] = lambda statement: statement,
+        replace_refused: Callable[[Refused], Refused] = lambda refused: refused,
     ) -> None:
         self._tables = tables
         self._whole_transactions = WholeTransactions(tables)
@@ -279,6 +281,7 @@ class Decoder:
         self._other_events = other_events
         self._folds_names = folds_names
         self._rewrite = rewrite
+        self._replace_refused = replace_refused
         self._named: Gtid | None = None  # the GTID of the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
@@ -359,7 +362,7 @@ class Decoder:
             raise refusal from None
         if not self._in_transaction:
             yield self._begin(event, None)
-        yield Refused(event, refusal, self._tables.drop(event))
+        yield self._replace_refused(Refused(event, refusal, self._tables.drop(event)))
         if not inside:
             # This event ends the transaction that it has begun, or should have begun.
             yield self._commit(event)

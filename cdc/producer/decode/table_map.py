@@ -133,8 +133,8 @@ def past(database: str, name: str) -> str:
     """
     glob = json.dumps(named(escape(database), escape(name)), ensure_ascii=False)
     return (
-        f"add {glob} to filters.exclude_tables, and once cdc-producer PROFILE --until-current has read past these rows "
-        "take it out again: the next start copies the table to the followers"
+        "start cdc-producer PROFILE --copy-unrepeatable, which reads past these rows and copies their table again; or "
+        f"leave the table out: add {glob} to filters.exclude_tables. A table that is let in again later is copied"
     )
 
 

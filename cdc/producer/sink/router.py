@@ -384,8 +384,8 @@ class Router:
         """Yields the message that an event was skipped, or none if no object that the event may have changed passes the
         filters.
 
-        Raises PromiseError if the event is not to be skipped and the message is not committed yet, and the errors of
-        ``rows``.
+        Raises PromiseError if the event is not to be skipped, no table is copied in its place, and the message is not
+        committed yet. Also raises the errors of ``rows``.
         """
         event, name = change.event, change.event.name
         if not (may_pass(change.effects, self._filters) or (change.fires and may_fire(change.effects, self._filters))):
@@ -394,7 +394,7 @@ class Router:
             return
         # In a partially committed transaction, the count of committed rows shows that this message is committed.
         is_committed = self._committed_part is not None and self._committed_part.left > 0
-        if not self.skips.allow(name) and not is_committed:
+        if not change.copies and not self.skips.allow(name) and not is_committed:
             raise self.skips.refusal(change.error, name) from None
         self.skips.log("event skipped", level=logging.WARNING, what=change.error.what, position=name)
         what = {"event": NAMES.get(event.type, str(event.type)), "place": name, "reason": change.error.what}

@@ -1,4 +1,5 @@
-"""Statements that a follower can't repeat, whose tables are copied again: a tablespace that is imported, and kills."""
+"""Statements that a follower can't repeat, and rows that can't be read, whose tables are copied again: a tablespace
+that is imported, and kills."""
 
 import shutil
 import signal
@@ -56,12 +57,17 @@ def test_an_imported_tablespace_is_copied(tmp_path: Path, leader: MySql, followe
 
 @pytest.mark.crash
 @pytest.mark.parametrize("written", ["transactions", in_long_runs("plain")])
-def test_no_kill_loses_the_copy(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, written: str) -> None:
-    """The producer dies at records and commits around each statement; the table is copied after it all the same.
+@pytest.mark.parametrize("first", [0, in_long_runs(1)])
+def test_no_kill_loses_the_copy(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, written: str, first: int
+) -> None:
+    """The producer dies at records and commits around each statement, or around rows that can't be read; the table is
+    copied after them all the same.
 
-    In `make test` test_kill_points.test_kills_at_named_points has the plain way of writing.
+    In `make test` test_kill_points.test_kills_at_named_points has the plain way of writing, and every other point has
+    rows.
     """
-    name = f"unrepeated_{written}"
+    name = f"unrepeated_{written}_{first}"
     topics = {"kafka": {"transactions": written == "transactions"}}
     options = {
         "source": {"producer": {"start": "now", "on_unrepeatable": "copy", "commit_records": 1}, **topics},
@@ -76,20 +82,41 @@ def test_no_kill_loses_the_copy(tmp_path: Path, leader: MySql, follower: MySql, 
         pair.on_leader(f"CREATE TABLE {table} (v INT)", f"INSERT INTO {table} VALUES (1), (2), (3)", database=name)
     pair.replicate()
     killed = 0
+    with_rows = tables[first::2]
     for table, (point, count) in zip(tables, points, strict=True):
-        # The follower numbers its rows otherwise than the leader.
-        pair.on_follower(f"DELETE FROM {table} WHERE v < 3", f"INSERT INTO {table} VALUES (2), (1)", database=name)
-        pair.on_leader(
-            f"ALTER TABLE {table} ADD n INT AUTO_INCREMENT PRIMARY KEY",
-            f"UPDATE {table} SET v = 7 WHERE n = 2",
-            database=name,
-        )
+        if table in with_rows:
+            _change_unreadably(pair, name, table)
+        else:
+            _number(pair, name, table)
         done = run("killed_producer", pair.source, point, str(count))
         assert done.returncode in (-signal.SIGKILL, 0), f"{point} {count}: {done.stderr}"
         killed += done.returncode != 0
     assert " conflict " not in pair.replicate()
     theirs, ours = content(leader, name), content(follower, name)
     assert [table for table in tables if theirs[table] != ours[table]] == []
-    found = [each for each in as_json(pair.source) if each.get("copying") and "Query" in each["operation"]]
-    assert len(found) == len(tables)
+    records = as_json(pair.source)
+    found = [each for each in records if each.get("copying") and "Query" in each["operation"]]
+    assert len(found) == len(tables) - len(with_rows)
+    # Of the events of one transaction each is stated; of those after it none is, until the copy begins.
+    stated = [each["affects"][0]["uri"].rpartition("/")[2] for each in records if "Skipped" in each["operation"]]
+    assert stated == [table for table in with_rows for _ in range(2)]
     assert killed > len(points) / 3, f"the points were hardly met: {killed} of {len(points)}"
+
+
+def _number(pair: Pair, database: str, table: str) -> None:
+    # The follower numbers its rows otherwise than the leader.
+    pair.on_follower(f"DELETE FROM {table} WHERE v < 3", f"INSERT INTO {table} VALUES (2), (1)", database=database)
+    pair.on_leader(
+        f"ALTER TABLE {table} ADD n INT AUTO_INCREMENT PRIMARY KEY",
+        f"UPDATE {table} SET v = 7 WHERE n = 2",
+        database=database,
+    )
+
+
+def _change_unreadably(pair: Pair, database: str, table: str) -> None:
+    pair.on_leader(
+        f"ALTER TABLE {table} ADD n INT PRIMARY KEY DEFAULT (v)", "SET binlog_row_image = MINIMAL", "BEGIN",
+        f"UPDATE {table} SET v = 7 WHERE n = 2", f"DELETE FROM {table} WHERE n = 1", "COMMIT",
+        f"INSERT INTO {table} (v, n) VALUES (8, 8)", f"UPDATE {table} SET v = 9 WHERE n = 8",
+        "SET binlog_row_image = FULL", f"INSERT INTO {table} VALUES (4, 4)", database=database,
+    )  # fmt: skip

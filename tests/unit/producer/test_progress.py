@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cdc.errors import PromiseError, UserError
 from cdc.model.commit_entry import VERSION, Commits, Entry, Partial
 from cdc.model.position import Position
+from cdc.producer.copy.state import Pending
 from cdc.producer.decode.changes import Begin, Commit, PositionAdvanced, RowsTransaction
 from cdc.producer.progress import Progress
 
@@ -90,6 +91,15 @@ def test_an_entry_of_a_newer_version_says_so(changes: dict[str, Any], partial: d
     else:
         # What readers must know of raises the version.
         assert Commits.parse(text, where="here").next_sequence == START.next_sequence
+
+
+def test_older_versions_refuse_a_state_with_tables_that_lack_rows() -> None:
+    """They would copy these tables, but not state again what else could not be read."""
+    table = ("d", "t")
+    lacking = replace(START, copy=Pending().lacking([table], f"{UUID}:4").to_json())
+    assert json.loads(lacking.to_json())["version"] == 7
+    asked = replace(START, copy=Pending().also([table]).to_json())
+    assert json.loads(asked.to_json())["version"] == 3
 
 
 def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:

@@ -82,6 +82,13 @@ def test_a_view_is_no_table_under_another_name_either() -> None:
     assert existing(history(*acts, keys={}), 10).keys() == {NAME}
     gone = (*acts, Act(4, 0, "DropView", renamed), Act(5, 0, "CreateTable", renamed))
     assert existing(history(*gone, keys={}), 10).keys() == {NAME, ("d", "w")}
+    table = (*acts, Act(4, 0, "DropView", renamed), Act(5, 0, "RenameTable", renamed, to="flv://l/d/x"))
+    assert existing(history(*table, keys={}), 10).keys() == {NAME, ("d", "x")}  # the second rename is that of a table
+
+
+@pytest.mark.parametrize("action", ["AlterTable", "TruncateTable"])
+def test_a_statement_on_a_table_shows_that_it_exists(action: str) -> None:
+    assert existing(history(Act(7, 0, action, "flv://l/d/older"), keys={}), 10) == {NAME: 0, ("d", "older"): 7}
 
 
 CASCADING = "CREATE TABLE t (id INT, n INT REFERENCES p (id) ON DELETE{}CASCADE)"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdc.config.filters import FilterChange, Filters
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
@@ -24,12 +24,14 @@ from cdc.producer.decode.changes import (
     Idle,
     OtherEvent,
     PositionAdvanced,
+    Refused,
     Rows,
     RowsTransaction,
     Statement,
     Structure,
 )
 from cdc.producer.progress import Progress
+from cdc.sql.effects import Effect
 from cdc.sql.statement import classify
 from tests.harness.copying import REFUSED, SHAPE, UUID, Copying, T, U, number, row, written
 
@@ -183,6 +185,46 @@ def test_a_statement_that_followers_cannot_repeat_asks_for_its_table_before_its_
     # Read again after a crash, with the state that was committed: the table is asked for once.
     assert stream.take(begin(2), unlike, commit(199)) == ["Begin", "Statement", "Commit"]
     assert copying.progress.copy == Pending(again=(T,)).to_json()
+
+
+def unreadable(*tables: tuple[str, str]) -> Refused:
+    event = RawEvent(19, b"", "b.1", 50, 99)
+    error = PromiseError("the table map has no column names", code="CDC-EVENT-ROW-METADATA")
+    return Refused(event, error, tuple(Effect("SkipTable", *table) for table in tables), copies=tables)
+
+
+def named(transaction: int) -> Begin:
+    return Begin(f"{UUID}:{transaction}", f"{UUID}:{transaction}", 0)
+
+
+def test_rows_that_cannot_be_read_ask_for_their_table_and_are_stated_once_until_its_copy_begins() -> None:
+    copying = Copying(Pending())
+    stream = Stream(copying)
+    found = stream.take(named(1), unreadable(T), unreadable(T), unreadable(U), commit(50))
+    # All events of the first transaction are stated, since a part of it may be committed when it is read again.
+    assert found == ["Begin", "Refused", "t left, now", "Refused", "Refused", "t u left, now", "Commit"]
+    assert stream.take(named(2), unreadable(T), unreadable(U, T), commit(60)) == ["Begin", "Commit"]
+    copying.read(1, 2, end=60, upto=number(2))
+    assert stream.take(IDLE) == ["t: 1 2, up to 2", "Idle"]
+    # Rows that the copy has sent already may have changed: it is stated again, and the table is copied once more.
+    assert stream.take(named(3), unreadable(T), commit(70)) == ["Begin", "Refused", "t u left, now", "Commit"]
+    assert stream.take(named(4), unreadable(T), commit(80)) == ["Begin", "Commit"]
+    assert copying.copier.pending.again == (T, U, T)
+
+
+def test_a_transaction_that_is_read_again_behind_its_first_records_states_the_same() -> None:
+    """The state that was committed with a part of the transaction names its tables already."""
+    changes = named(1), unreadable(T), unreadable(T), commit(50)
+    first = Stream(Copying(Pending()))
+    assert first.take(*changes) == ["Begin", "Refused", "t left, now", "Refused", "Commit"]
+    again = Stream(Copying(Pending.from_json(first.states[0].entry)))
+    assert again.take(*changes) == ["Begin", "Refused", "Refused", "Commit"]
+
+
+def test_a_table_whose_copy_was_only_requested_is_stated_when_its_rows_cannot_be_read() -> None:
+    """A requested copy can be stopped, and no reader would know that the stream lacks rows."""
+    stream = Stream(Copying(Pending(again=(T,))))
+    assert stream.take(named(1), unreadable(T), commit(50)) == ["Begin", "Refused", "t left, now", "Commit"]
 
 
 def test_no_chunk_comes_within_a_transaction() -> None:

@@ -102,6 +102,21 @@ def test_tables_that_the_filters_leave_out_are_not_copied() -> None:
     assert _MIDDLE.wanted(lambda *_: True) == _MIDDLE
 
 
+def test_tables_that_lack_rows_are_listed_until_their_copy_begins_or_is_given_up() -> None:
+    pending = Pending(again=(A,), after=("1",)).lacking([A, B], "u:7").lacking([B, C], "u:8")
+    assert pending.again == (A, A, B, C)
+    assert [pending.lacks_rows(table, "u:8") for table in (A, B, C)] == [True, True, False]
+    assert pending.lacks_rows(C, "u:9")
+    assert Pending.from_json(json.loads(json.dumps(pending.to_json()))) == pending
+    pending = pending.chunk_written(None, 1)
+    assert pending.lacks_rows(A, "u:9")  # its second copy is still to begin
+    pending = pending.chunk_written(("1",), 1)
+    assert not pending.lacks_rows(A, "u:9")
+    pending = pending.stopped([B], requests=1).asked([B], requests=2)
+    assert not pending.lacks_rows(B, "u:9")
+    assert not _after(pending, "RENAME TABLE c TO d").lacks_rows(C, "u:9")
+
+
 def test_the_state_of_an_older_version_has_no_topic_id() -> None:
     body = _MIDDLE.to_json() or {}
     assert body.keys() == {"structure", "fresh", "again", "after", "written", "rows", "requests"}
