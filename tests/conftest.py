@@ -17,6 +17,7 @@ from cdc.errors import CdcError
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import VERSION
 from tests.harness.long_runs import LONG
+from tests.harness.server_pool import ON_80
 
 pytest_plugins = ["tests.harness.leaked_secrets", "tests.harness.server_fixtures", "tests.harness.cpu_seconds"]
 
@@ -96,14 +97,14 @@ def _longest_first(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is long is left out but in a long run. A worker that does not know its groups would start a Spark session of
-    its own, as each of the others.
+    """What is long is left out but in a long run, and what needs newer servers on MySQL 8.0. A worker that does not
+    know its groups would start a Spark session of its own, as each of the others.
     """
     _longest_first(items)
-    if not LONG:
-        left_out = [item for item in items if item.get_closest_marker("long")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    marks = [*([] if LONG else ["long"]), *(["newer"] if ON_80 else [])]
+    left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
     if hasattr(config, "workerinput") and config.getoption("dist") == "loadgroup":
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:

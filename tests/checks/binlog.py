@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import Query, RawEvent
+from cdc.producer.binlog.leader import first_known
 from cdc.sandbox.server.mysql import MySql
 
 _CHECKSUM = 4
@@ -14,10 +15,7 @@ _CHECKSUM = 4
 def position(server: MySql) -> tuple[str, int]:
     """Where the server's binlog ends."""
     with server.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT VERSION()")
-        (version,) = cursor.fetchone()
-        cursor.execute("SHOW MASTER STATUS" if version.startswith("8.0.") else "SHOW BINARY LOG STATUS")
-        file, offset = cursor.fetchone()[:2]
+        file, offset, *_ = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
         return file, offset
 
 

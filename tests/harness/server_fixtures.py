@@ -14,7 +14,7 @@ from cdc.sandbox.server.mysql import MySql, maria_db
 from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
 from tests.harness.long_runs import in_long_runs
 from tests.harness.remote_kafka import RemoteKafka
-from tests.harness.server_pool import KILLED_AT_MOST, ServerPool
+from tests.harness.server_pool import KILLED_AT_MOST, ServerPool, programs_of
 from tests.harness.topic import Stage
 
 MARIADB_PROGRAMS = {"10.11": mariadb_programs, "11.8": mariadb_programs_118}
@@ -58,7 +58,7 @@ def started(folder: Path, **options: Any) -> Iterator[MySql]:
 @pytest.fixture(scope="session")
 def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
     """A leader that all tests of a worker share; the databases that a test creates are dropped after it."""
-    with started(tmp_path_factory.mktemp("leader"), server_id=1) as server:
+    with started(tmp_path_factory.mktemp("leader"), server_id=1, find=programs_of("leader")) as server:
         yield server
 
 
@@ -67,7 +67,7 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
     """A follower that all tests of a worker share; the databases that a test creates are dropped after it,
     ``cdc`` too.
     """
-    with started(tmp_path_factory.mktemp("follower"), server_id=2) as server:
+    with started(tmp_path_factory.mktemp("follower"), server_id=2, find=programs_of("follower")) as server:
         yield server
 
 

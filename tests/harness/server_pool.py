@@ -18,10 +18,10 @@ from typing import Any
 import pymysql
 
 from cdc.errors import CdcError
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mysql_programs, mysql_programs_80
 from cdc.sandbox.server.mysql import MySql
 
-__all__ = ["KILLED_AT_MOST", "ServerPool", "state_of"]
+__all__ = ["KILLED_AT_MOST", "ON_80", "ServerPool", "know_vectors", "programs_of", "state_of"]
 
 # A machine that goes down would lose what is not synchronised with its disk; a server that is killed loses nothing.
 # Native AIO reserves requests, of which a machine has few (fs.aio-max-nr), for as long as a server lives.
@@ -41,7 +41,19 @@ _TABLESPACES = (
 _CHANGING = frozenset({"gtid_executed", "gtid_purged", "port", "server_id", "server_uuid"})
 _SYSTEM = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _ASLEEP = 4  # each has some 300 MB of memory and 200 MB of the disk
+ON_80 = frozenset(os.environ.get("CDC_TESTS_ON_80", "").split())
+_FOLLOWER_IDS = frozenset({2})
 State = tuple[dict[str, str], list[tuple[Any, ...]]]
+
+
+def programs_of(role: str) -> Callable[..., Any]:
+    """The programs of a ``leader`` or ``follower``: of MySQL 8.0 if ``CDC_TESTS_ON_80`` names the role."""
+    return mysql_programs_80 if role in ON_80 else mysql_programs
+
+
+def know_vectors() -> bool:
+    """Whether leader and follower have the type VECTOR, which MySQL knows from 9.0 on."""
+    return all(programs_of(role)().version >= (9,) for role in ("leader", "follower"))
 
 
 @dataclass(eq=False)
@@ -63,9 +75,10 @@ class ServerPool:
     _number: int = 0
 
     def mysql(
-        self, *options: str, server_id: int = 1, port: int = 0, find: Callable[..., Any] = mysql_programs
+        self, *options: str, server_id: int = 1, port: int = 0, find: Callable[..., Any] | None = None
     ) -> _Pooled:
         """A server that runs with the ``options`` and no data, at ``port`` or at any free one."""
+        find = find or programs_of("follower" if server_id in _FOLLOWER_IDS else "leader")
         kind = (options, port, find)
         pooled = next((each for each in reversed(self._asleep) if each.kind == kind), None)
         if pooled is None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.checks.binlog import position
 from tests.harness.topic import Stage, number, text
 
 pytestmark = pytest.mark.integration
@@ -35,8 +36,7 @@ def conflicts(log: str) -> list[str]:
 def logged(stage: Stage, apply: Callable[[], object]) -> list[str]:
     """The kinds of rows events of ``t`` that the follower logs meanwhile."""
     with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOG STATUS")
-        file, offset = cursor.fetchone()[:2]
+        file, offset = position(stage.follower)
         apply()
         cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}")
         events = [(row[2], row[5]) for row in cursor.fetchall()]

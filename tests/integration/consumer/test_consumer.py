@@ -10,6 +10,7 @@ from cdc.consumer.source.assembler import MOST_BYTES
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.impatient_consumer import impatient
+from tests.checks.binlog import position
 from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import running, write_profile
 from tests.harness.remote_kafka import RemoteKafka
@@ -25,7 +26,7 @@ def test_every_follower_commit_carries_the_checkpoint(stage: Stage) -> None:
     stage.apply()
     with stage.follower.root() as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")  # what other tests wrote need not be text
-    file, *_ = stage.execute("SHOW BINARY LOG STATUS")[0]
+    file, _ = position(stage.follower)
     before = len(stage.execute(f"SHOW BINLOG EVENTS IN '{file}'"))
     stage.topic.send(*[[stage.topic.add(path, ["id"], [number(n)], key=["id"])] for n in range(50)])
     stage.apply()

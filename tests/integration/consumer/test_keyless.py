@@ -11,6 +11,7 @@ from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.position import Position
 from cdc.model.record import Record, Row, Uri
+from tests.checks.binlog import position
 from tests.harness.topic import Stage, number, text
 
 pytestmark = pytest.mark.integration
@@ -26,10 +27,10 @@ def test_the_followers_binlog_has_rows_only(stage: Stage) -> None:
     path = stage.create_table("t", "(n INT, s VARCHAR(10))")
     stage.topic.send([stage.topic.add(path, COLUMNS, *map(image, [*range(7), *range(7)]))])
     stage.apply()
-    file, position = stage.execute("SHOW BINARY LOG STATUS")[0][:2]
+    file, offset = position(stage.follower)
     stage.topic.send([stage.topic.delete(path, COLUMNS, *map(image, range(6)))])
     assert "row by row" not in stage.apply()
-    events = stage.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {position}")
+    events = stage.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}")
     found = {(str(kind), str(info).split(" ")[0] if kind == "Query" else "") for _, _, kind, _, _, info in events}
     assert found <= {
         (kind, "") for kind in ("Gtid", "Table_map", "Delete_rows", "Write_rows", "Update_rows", "Xid")

@@ -77,6 +77,7 @@ def _is_of_a_session(cursor: Any, name: str) -> bool:
     return True
 
 
+@pytest.mark.newer("restrict_fk_on_non_standard_key")
 def test_a_connection_that_is_used_again_has_nothing_of_its_former_life(stage: Stage) -> None:
     with stage.follower.root() as root, root.cursor() as cursor:
         cursor.execute(f"GRANT CREATE TEMPORARY TABLES ON {stage.name}.* TO fluvio@'%'")

@@ -16,6 +16,7 @@ from cdc import __version__
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import free_port
+from tests.checks.binlog import position
 from tests.harness.outside import get, health, labels, on_terminal, scrape
 from tests.harness.programs import own_name, refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay
@@ -66,7 +67,7 @@ def test_the_producers_figures(tmp_path: Path, leader: MySql, kafka: Kafka, port
         until(lambda: drained.items() <= scrape(port).items(), what="all, and that there is no more")
         found, identified = scrape(port), labels(port, "cdc_info")
         bounds = [each["le"] for each in labels(port, "cdc_producer_delay_seconds_bucket")]
-        (file, offset, *_), *_ = execute(leader, "SHOW BINARY LOG STATUS")
+        file, offset = position(leader)
     assert found["cdc_producer_records_total"] == 7
     assert found["cdc_producer_next_sequence"] == 7
     assert found["cdc_producer_leader_transactions_total"] == 14

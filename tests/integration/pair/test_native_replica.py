@@ -25,6 +25,7 @@ from tests.harness.programs import records, run, write_profile
 from tests.harness.replica import Replica
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.server_pool import know_vectors
 
 pytestmark = pytest.mark.integration
 
@@ -200,7 +201,7 @@ def work(leader: MySql, done: Round, rows: list[str], meanwhile: Callable[[], No
     chance = random.Random(done.seed)
     families, vectors = (
         FAMILIES_OF_ENGINES if done.engines else FAMILIES,
-        not OF_80 and mysql_programs().version >= (9,),
+        not OF_80 and know_vectors(),
     )
     families = chance.sample(families, min(6, len(families)))
     pauses = chance.sample(range(DEEDS), chance.choice([0, 0, 1, 3]))

@@ -25,6 +25,7 @@ COLUMNS = (
 )
 
 
+@pytest.mark.newer("documents with a TIME of 32 hours")
 def test_differences_give_what_whole_documents_give(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
 ) -> None:

@@ -16,7 +16,6 @@ import pytest
 
 from cdc.model.record import Record
 from cdc.producer.copy.definition import read_definition
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
@@ -25,6 +24,7 @@ from tests.generators.random_tables import LAX
 from tests.harness.long_runs import LONG
 from tests.harness.programs import records, run, run_well, write_profile
 from tests.harness.seed import SEED
+from tests.harness.server_pool import know_vectors
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -43,7 +43,7 @@ class Writer:
 
     def __init__(self, leader: MySql, database: str, chance: random.Random, log: Path) -> None:
         self._leader, self._database, self._chance, self._log = leader, database, chance, log
-        self._history = RandomHistory(chance, vectors=mysql_programs().version >= (9,))
+        self._history = RandomHistory(chance, vectors=know_vectors())
         self._stop = threading.Event()
         self._left = 0
         self._failure: BaseException | None = None

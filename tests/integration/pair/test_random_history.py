@@ -14,7 +14,6 @@ import pytest
 
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import position
@@ -26,6 +25,7 @@ from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.server_pool import know_vectors
 
 pytestmark = pytest.mark.integration
 
@@ -136,7 +136,7 @@ def run_deeds(
 ) -> Done:
     """Random deeds on the leader. What the server refuses is part of them: it leaves nothing in the log."""
     done = Done()
-    history = RandomHistory(chance, vectors=mysql_programs().version >= (9,))
+    history = RandomHistory(chance, vectors=know_vectors())
     with leader.root(charset="utf8mb4") as session, leader.root(charset="utf8mb4") as watch:
         cursor, watcher = session.cursor(), watch.cursor()
         watcher.execute(LAX)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
@@ -14,6 +13,7 @@ from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_tables import LAX, random_table
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.seed import SEED
+from tests.harness.server_pool import know_vectors
 
 pytestmark = pytest.mark.integration
 
@@ -62,7 +62,7 @@ def fill(leader: MySql, database: str, chance: random.Random, *, tables: int) ->
         cursor.execute(f"CREATE DATABASE {database}")
         cursor.execute(f"USE {database}")
         for number in range(tables):
-            table = random_table(chance, f"t{number}", vectors=mysql_programs().version >= (9,))
+            table = random_table(chance, f"t{number}", vectors=know_vectors())
             statements = [table.definition, *table.inserts(chance, rows=chance.randint(1, 30))]
             for statement in [*statements, *table.changes(chance, statements=10)]:
                 cursor.execute(statement)

@@ -13,6 +13,7 @@ from tests.harness.server_fixtures import MySqlFactory
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.newer("statements of 9.7")
 def test_the_effects_of_every_form_are_what_the_server_does(mysql_server: MySqlFactory) -> None:
     """Each statement of the corpus: what it is said to do, as typed and as logged, is what happens to the objects."""
     server = mysql_server()

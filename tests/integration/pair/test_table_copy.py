@@ -101,6 +101,7 @@ def _fill(pair: Pair, database: str) -> None:
     )
 
 
+@pytest.mark.newer("a leader that logs what foreign keys change")
 @pytest.mark.parametrize("layout", [in_long_runs(SINGLE), PER_TABLE])
 def test_a_leader_without_its_first_binlogs_becomes_a_follower(
     tmp_path: Path, mysql_server: Any, follower: MySql, kafka: Kafka, layout: str
@@ -123,6 +124,7 @@ def _answers(server: MySql, database: str) -> tuple[object, ...]:
         return tuple(cursor.fetchone())
 
 
+@pytest.mark.newer("a leader that logs what foreign keys change")
 def test_what_the_filters_let_in_later_is_created_and_copied(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
 ) -> None:
@@ -167,6 +169,7 @@ def test_what_the_filters_let_in_later_is_created_and_copied(
         assert cursor.fetchone() == (1,)
 
 
+@pytest.mark.newer("a leader that logs what foreign keys change")
 def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
     name = own_name(tmp_path)
     keys = {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}, "consumer": {"on_conflict": "stop"}}

@@ -32,6 +32,7 @@ from tests.generators.random_history import RandomHistory
 from tests.generators.random_tables import LAX, random_table
 from tests.harness.long_runs import LONG
 from tests.harness.seed import SEED
+from tests.harness.server_pool import know_vectors
 from tests.integration.pair.test_types import load
 
 pytestmark = pytest.mark.integration
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.integration
 TABLES = int(os.environ.get("CDC_RANDOM_TABLES", "8"))
 # Why the tables of all_types.sql that are not read are refused.
 NOT_READ = {"t_ascii_members": "question mark", "t_myisam": "MyISAM", "t_memory": "MEMORY"}
-if mysql_programs().version < (9,):
+if not know_vectors():
     NOT_READ |= {"t_enum": "question mark", "t_set": "question mark"}
 # Keys of each type and of several columns, keys that the server does not take, and values that need care.
 TRAPS = """
@@ -166,8 +167,6 @@ def shared(leader: MySql) -> Iterator[Leader]:
 
 
 def test_all_types(shared: Leader) -> None:
-    if mysql_programs().version < (9,):
-        pytest.skip("all_types.sql has a VECTOR column, which MySQL knows from 9.0 on")
     load(shared.server)
     tables = shared.tables("cdc_types", "Cdc_Mixed", "cdc schema-with.odd$chars", "схема")
     definitions = shared.definitions(tables)
@@ -225,7 +224,7 @@ def test_random_tables_and_documents(shared: Leader) -> None:
     note = f"CDC_SEED={SEED}"
     shared.execute("CREATE DATABASE random_rows", "CREATE TABLE random_rows.d (id INT PRIMARY KEY, j JSON, k JSON)")
     for number in range(TABLES):
-        table = random_table(chance, f"t{number}", vectors=mysql_programs().version >= (9,))
+        table = random_table(chance, f"t{number}", vectors=know_vectors())
         shared.execute(table.definition, *table.inserts(chance, rows=12), database="random_rows")
         definition = shared.definition("random_rows", table.name)
         refusal = definition.refusal
@@ -407,7 +406,7 @@ def test_what_is_created_is_read_again_where_a_statement_has_changed_it(shared: 
     """By the effects of statements it comes to the same as by reading all of it."""
     name, chance = "read_again", random.Random(SEED)
     shared.execute(f"CREATE DATABASE {name}", *(f"CREATE TABLE {name}.same{n} (id INT PRIMARY KEY)" for n in range(9)))
-    history, foreign = RandomHistory(chance, vectors=mysql_programs().version >= (9,)), FOREIGN.strip().splitlines()
+    history, foreign = RandomHistory(chance, vectors=know_vectors()), FOREIGN.strip().splitlines()
     leader, filters = inspect(shared.settings, name="leader"), Filters(include_dbs=(name,))
     known, shown, tables, done = Structures(shared.settings, leader, filters), 0, 0, list[str]()
 

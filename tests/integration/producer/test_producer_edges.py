@@ -19,6 +19,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.checks.binlog import position
 from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.harness.remote_kafka import RemoteKafka
@@ -52,8 +53,7 @@ def entries(kafka: Kafka, topic: str) -> list[Entry]:
 
 
 def end_of(leader: MySql) -> Position:
-    (file, offset, *_), *_ = execute(leader, "SHOW BINARY LOG STATUS")
-    return Position(file, offset)
+    return Position(*position(leader))
 
 
 def test_what_a_quiet_producer_has_passed_can_be_purged(

@@ -7,6 +7,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.checks.binlog import position
 from tests.harness.programs import records, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import until
@@ -62,9 +63,9 @@ def test_a_stream_that_begins_amid_a_commit_has_that_transaction(
     for number, before in enumerate(("no transaction", "another one")):
         execute(leader, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
         waiting = threading.Thread(target=execute, args=(leader, f"INSERT INTO d.a VALUES ({number})"))
-        ((_, end, *_, done),) = execute(leader, "SHOW BINARY LOG STATUS")
+        (_, end), done = position(leader), executed(leader)
         waiting.start()
-        until(lambda end=end: execute(leader, "SHOW BINARY LOG STATUS")[0][1] != end, what="the commit in the binlog")
+        until(lambda end=end: position(leader)[1] != end, what="the commit in the binlog")
         assert executed(leader) == done
         path = write_profile(tmp_path, leader, kafka, name=f"amid_a_commit_{number}", producer={"start": "now"})
         run_well("cdc-producer", path, "--until-current")
