@@ -48,6 +48,11 @@ LONG := CDC_LONG=1 CDC_SEED=$${CDC_SEED:-$$(date +%s)} CDC_KILLS=300 CDC_POINT_K
 
 test-long: lint unit
 	$(LONG) $(MAKE) integration
+	for roles in "leader follower" leader follower; do \
+	  CDC_TESTS_ON_80="$$roles" CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 3 --dist loadgroup \
+	    tests/integration/producer tests/integration/consumer tests/integration/pair \
+	    --deselect tests/integration/pair/test_cases.py || exit 1; \
+	done
 	CDC_HISTORIES=2000 $(BIN)/pytest tests/unit/producer/sink/test_simulation.py
 	$(BIN)/python bench/audit.py --keys 2000000
 

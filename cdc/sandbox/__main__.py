@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cdc.sandbox.demo import demo
-from cdc.sandbox.servers import Servers
+from cdc.sandbox.servers import NEWEST, OLDEST, Servers
 from cdc.service.command_line import add_common_options
 from cdc.service.process import exit_status
 
@@ -21,6 +21,7 @@ Downloads are kept in $CDC_CACHE (default ~/.cache/cdc). A JDK 17 or newer is ne
 _EXAMPLES = """
 cdc-sandbox demo
 cdc-sandbox up --leader mariadb
+cdc-sandbox up --mysql 8.0 --dir old
 cdc-sandbox down --wipe
 """
 
@@ -56,6 +57,12 @@ def _parser() -> argparse.ArgumentParser:
         help="the kind of the leader (default: %(default)s); MariaDB 10.11 comes from Debian's packages",
     )
     up.add_argument(
+        "--mysql",
+        choices=(NEWEST, OLDEST),
+        default=NEWEST,
+        help="the version of the MySQL servers (default: %(default)s); 8.0: the last of Debian, or $CDC_MYSQL_80",
+    )
+    up.add_argument(
         "--secure",
         action="store_true",
         help="TLS only, logins and ACLs of Kafka, and users of MySQL with the least privileges, as in production",
@@ -83,6 +90,7 @@ def _up(options: argparse.Namespace) -> int:
     servers = Servers(
         options.dir,
         leader=options.leader,
+        mysql=options.mysql,
         leader_port=options.leader_port,
         follower_port=options.follower_port,
         kafka_port=options.kafka_port,

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,14 +14,14 @@ import toml
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.jars import java
-from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mysql_programs, mysql_programs_80
 from cdc.sandbox.server.kafka import VERSION as KAFKA_VERSION
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql, maria_db
 from cdc.sandbox.server.secured import SECRET, Certificates, SecuredBroker, create_account, tls_options
 from cdc.service.private_files import make_folder, write_text
 
-__all__ = ["TOPIC", "ProfileFiles", "Secured", "Servers"]
+__all__ = ["NEWEST", "OLDEST", "TOPIC", "ProfileFiles", "Secured", "Servers"]
 
 # Writes the three profiles for a sandbox. With the default ports they equal the profiles in the repository, unless the
 # sandbox is secured.
@@ -88,12 +89,14 @@ _MARKER = ".cdc-sandbox"
 _PORTS = "ports.json"
 _CERTIFICATES = "certificates"
 _MYSQL, _MARIADB = "mysql", "mariadb"
+NEWEST, OLDEST = "newest", "8.0"
+_PROGRAMS = {NEWEST: mysql_programs, OLDEST: mysql_programs_80}
 
 
 class Servers:
     """The leader, the follower and the broker, each in its own folder below ``folder``; port 0 means any free port.
-    ``leader`` is "mysql" or "mariadb". With ``secure`` the servers accept connections over TLS only, and the profiles
-    have users with the least privileges.
+    ``leader`` is "mysql" or "mariadb"; ``mysql`` is the version of the MySQL servers, NEWEST or OLDEST. With ``secure``
+    the servers accept connections over TLS only, and the profiles have users with the least privileges.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Servers:
         folder: Path,
         *,
         leader: str = _MYSQL,
+        mysql: str = NEWEST,
         leader_port: int = 0,
         follower_port: int = 0,
         kafka_port: int = 0,
@@ -108,6 +112,7 @@ class Servers:
     ) -> None:
         self.folder = folder.absolute()
         self._kind = leader
+        self._mysql = mysql
         if secure and leader == _MARIADB:
             raise UserError(
                 "a secured sandbox has a MySQL leader", code="CDC-SANDBOX-SECURE", hint="leave out --leader or --secure"
@@ -115,9 +120,11 @@ class Servers:
         self.certificates = Certificates(self.folder / _CERTIFICATES)
         self._broker = SecuredBroker(self.certificates) if secure else None
         options: dict[str, Any] = {"extra_args": tls_options(self.certificates)} if secure else {}
-        make = maria_db if leader == _MARIADB else MySql
+        make = maria_db if leader == _MARIADB else partial(MySql, find=_PROGRAMS[mysql])
         self.leader = make(self.folder / "leader", port=leader_port, server_id=1, name="leader", **options)
-        self.follower = MySql(self.folder / "follower", port=follower_port, server_id=2, name="follower", **options)
+        self.follower = MySql(
+            self.folder / "follower", port=follower_port, server_id=2, name="follower", find=_PROGRAMS[mysql], **options
+        )
         self.kafka = Kafka(self.folder / "kafka", port=kafka_port, security=self._broker)
         self.profiles = ProfileFiles.below(self.folder)
 
@@ -149,6 +156,7 @@ class Servers:
                     hint="cdc-sandbox down, or another --dir",
                 )
         self._claim()
+        self._require_same_kind()
         java()  # checks for Java before anything is fetched or started
         if self._broker is not None:
             self.certificates.write()
@@ -164,9 +172,9 @@ class Servers:
             raise
         ports = {f"{name}_port": server.port for name, server in self._each()}
         more = {} if self._broker is None else {"secure": True}
-        (self.folder / _PORTS).write_text(json.dumps({"leader": self._kind, **ports, **more}))
+        (self.folder / _PORTS).write_text(json.dumps({"leader": self._kind, "mysql": self._mysql, **ports, **more}))
         self.profiles.write(**ports, secured=self._secured())
-        if mysql_programs().client:
+        if _PROGRAMS[self._mysql]().client:
             self.leader.write_client(self.folder / "mysql-leader")
             self.follower.write_client(self.folder / "mysql-follower")
         return self
@@ -217,6 +225,21 @@ class Servers:
         make_folder(self.folder)
         (self.folder / _MARKER).touch()
 
+    def _require_same_kind(self) -> None:
+        """Raises UserError if servers of another kind have written the data: no server reads those of a newer one, and
+        MySQL 9 does not upgrade those of 8.0.
+        """
+        file = self.folder / _PORTS
+        before = json.loads(file.read_text()) if file.exists() else {}
+        for option, now, usual in (("leader", self._kind, _MYSQL), ("mysql", self._mysql, NEWEST)):
+            if before and before.get(option, usual) != now:
+                raise UserError(
+                    f"the data there are of servers with --{option} {before.get(option, usual)}, not {now}",
+                    code="CDC-SANDBOX-EXISTS",
+                    where=str(self.folder),
+                    hint="start them with that option; or cdc-sandbox down --wipe, or another --dir",
+                )
+
     def wipe(self) -> None:
         """Removes the files of the servers, but no other files in the folder. The servers must not be running."""
         if not (self.folder / _MARKER).exists():
@@ -232,7 +255,7 @@ class Servers:
 
     def directions(self) -> str:
         """Returns a text that explains to the user how to connect."""
-        version = ".".join(map(str, mysql_programs().version))
+        version = ".".join(map(str, _PROGRAMS[self._mysql]().version))
         leader = f"MySQL {version}"
         if self._kind == _MARIADB:
             leader = "MariaDB " + ".".join(map(str, mariadb_programs().version))

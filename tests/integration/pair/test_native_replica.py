@@ -14,7 +14,6 @@ from urllib.parse import unquote
 import pymysql
 import pytest
 
-from cdc.sandbox.fetch.mysql_programs import mysql_programs, mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content, counters, databases, numbers_given_twice
@@ -25,13 +24,12 @@ from tests.harness.programs import records, run, write_profile
 from tests.harness.replica import Replica
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.server_pool import know_vectors
+from tests.harness.server_pool import ON_80, know_vectors, programs_of
 
 pytestmark = pytest.mark.integration
 
 ROUNDS = int(os.environ.get("CDC_NATIVE_ROUNDS", "1"))
 DEEDS = int(os.environ.get("CDC_NATIVE_DEEDS", "100"))
-OF_80 = "CDC_NATIVE_80" in os.environ  # all servers
 # Of a follower: each changes what the consumer's statements would mean if its session did not set it.
 SETTINGS = {
     "binlog_format": "'STATEMENT'", "completion_type": "'RELEASE'", "max_binlog_cache_size": "1048576",
@@ -165,15 +163,14 @@ class Trio:
 
 def test_native_replica(
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    leader: MySql,
+    follower: MySql,
     mysql_server: MySqlFactory,
     kafka: Kafka,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--performance-schema=ON")
-    version, find = ("_80", mysql_programs_80) if OF_80 else ("", mysql_programs)
-    leader, follower = (request.getfixturevalue(f"{name}{version}") for name in ("leader", "follower"))
-    replica = Replica.make(leader, mysql_server(*options, server_id=9, find=find))
+    replica = Replica.make(leader, mysql_server(*options, server_id=9, find=programs_of("leader")))
     trio = Trio(leader, follower, replica, kafka, tmp_path)
     taken: Counter[str] = Counter()
     for number in range(ROUNDS):
@@ -201,7 +198,7 @@ def work(leader: MySql, done: Round, rows: list[str], meanwhile: Callable[[], No
     chance = random.Random(done.seed)
     families, vectors = (
         FAMILIES_OF_ENGINES if done.engines else FAMILIES,
-        not OF_80 and know_vectors(),
+        know_vectors(),
     )
     families = chance.sample(families, min(6, len(families)))
     pauses = chance.sample(range(DEEDS), chance.choice([0, 0, 1, 3]))
@@ -254,7 +251,7 @@ def act(session: Session, deed: Deed, done: Round) -> bool:
 def do(session: Session, statement: str, done: Round) -> bool:
     """Whether the server took the statement."""
     error = ""
-    if OF_80:  # whose documents can't have a longer TIME
+    if ON_80:  # whose documents can't have a longer TIME
         statement = re.sub(
             r"'(-?)(\d{2,3})(:\d\d:)", lambda found: f"'{found[1]}{int(found[2]) % 32:02d}{found[3]}", statement
         )

@@ -96,6 +96,16 @@ def test_a_sandbox_knows_the_kind_of_its_leader(tmp_path: Path) -> None:
     assert (found.leader.dialect, found.follower.dialect, found.leader.port) == (MARIADB, MYSQL, 1)
 
 
+def test_a_sandbox_of_another_version_is_not_started_on_its_data(tmp_path: Path) -> None:
+    """MySQL 9.7 would change the data of 8.0 before it refuses them."""
+    (tmp_path / ".cdc-sandbox").touch()
+    (tmp_path / "ports.json").write_text('{"mysql": "8.0", "leader_port": 1, "follower_port": 2, "kafka_port": 3}')
+    assert "MySQL 8.0." in Servers.found(tmp_path).directions()
+    for options in ({}, {"mysql": "8.0", "leader": "mariadb"}):
+        with pytest.raises(UserError, match="the data there are of servers with --"):
+            Servers(tmp_path, **options).start(say=print)
+
+
 def test_a_setting_the_server_refuses_is_said_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown variable 'no-such-setting=1'"):
         MySql(tmp_path / "mysql", extra_args=["--no-such-setting=1"]).start()
