@@ -116,6 +116,7 @@ def _year(chance: Random, name: str) -> RandomColumn:
 def _temporal(chance: Random, name: str) -> RandomColumn:
     digits = chance.choice([0, 0, 1, 2, 3, 4, 5, 6])
     kind = chance.choice(["DATE", "TIME", "DATETIME", "TIMESTAMP"])
+    precision = f"({digits})" if digits and kind != "DATE" else ""
 
     def values(chance: Random) -> str:
         fraction = f"{chance.choice([0, 1, 10**6 - 1, chance.randrange(10**6)]):06d}"
@@ -130,7 +131,8 @@ def _temporal(chance: Random, name: str) -> RandomColumn:
         day = chance.choice(["0000-00-00", day])
         return f"'{day}'" if kind == "DATE" else f"'{day} {clock}'"
 
-    return RandomColumn(name, kind + (f"({digits})" if digits and kind != "DATE" else ""), values, f"`{name}`")
+    in_json = kind != "TIME" or _HOURS > 31
+    return RandomColumn(name, kind + precision, values, f"`{name}`", in_json=in_json)
 
 
 def _text(chance: Random, name: str) -> RandomColumn:

@@ -18,7 +18,7 @@ from tests.harness.leader_settings import MATRIX, LeaderSettings, across_setting
 from tests.harness.long_runs import LONG, in_long_runs
 from tests.harness.programs import json_lines, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.server_pool import know_vectors
+from tests.harness.server_pool import ON_80, know_vectors
 from tests.harness.topic import LeaderTopic
 from tests.harness.wait import LIMIT_SECONDS
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.integration
 
 SQL = Path(__file__).parents[2] / "data" / "all_types.sql"
 _OF_VECTORS = re.compile(r"VECTOR|\bt_vec")
+_LONG_TIMES = re.compile(r"TIME'-?838:59:59' AS JSON")  # a follower of MySQL 8.0 stores such a member as another one
 # The checkpoint can't commit together with rows of an engine without transactions: the consumer wants another engine.
 NOT_TRANSACTIONAL = ["cdc_types.t_myisam", "cdc_types.t_memory"]
 DURABLE_ENOUGH = ("--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0")
@@ -44,7 +45,8 @@ def load(server: MySql, *, compression: str = "OFF") -> None:
         f"--socket={server.socket}",
     ]
     lines = SQL.read_text(encoding="utf-8").splitlines(keepends=True)
-    text = "".join(line for line in lines if know_vectors() or not _OF_VECTORS.search(line))
+    left_out = [*([] if know_vectors() else [_OF_VECTORS]), *([_LONG_TIMES] if ON_80 else [])]
+    text = "".join(line for line in lines if not any(each.search(line) for each in left_out))
     done = subprocess.run(
         client, input=text, capture_output=True, text=True, encoding="utf-8", timeout=LIMIT_SECONDS, check=False
     )
