@@ -262,7 +262,7 @@ def log_notes(session: Session) -> None:
 
 @contextmanager
 def answering(name: str) -> Iterator[None]:
-    """Translates the errors of queries on the server ``name`` in the ``with`` block."""
+    """Raises errors of queries on the server ``name`` in the ``with`` block as UserError or Disconnected."""
     where = f"{name} (profile table database)"
     try:
         yield
@@ -506,7 +506,7 @@ def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
 
 @contextmanager
 def _own_tables(schema: str) -> Iterator[None]:
-    """Translates the errors of queries on the consumer's own tables in the ``with`` block."""
+    """Raises errors of queries on the consumer's own tables in the ``with`` block as UserError or Disconnected."""
     try:
         yield
     except Stopped:

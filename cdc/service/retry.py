@@ -124,7 +124,7 @@ class RetriedCalls:
         return None
 
     def pause(self, seconds: float) -> None:
-        """Waits ``seconds`` before the caller queries the servers again, although they have answered the last query."""
+        """Waits ``seconds`` until the caller's next query. This is no retry, since the last query was answered."""
         self.retry.answered()
         self.keep_alive()
         self.stop.wait(seconds)

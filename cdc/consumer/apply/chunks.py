@@ -3,7 +3,7 @@ chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk. Rows of the first kind have the same value of the record's key, but are
 outside of the chunk's range. Rows of the second kind have the same value of another unique key. Such a row differs from
-the leader's row with its key (``plan.chunk_plan``), which a later chunk or change will store.
+the leader's row with the same key, which a later chunk or change will store (``plan.chunk_plan``).
 """
 
 import logging
@@ -51,7 +51,7 @@ class Chunks:
         self._ranges = RangeRows(session, RowCounts(session))
 
     def apply(self, covering: ChunkPlan) -> None:
-        """Applies a chunk after its planned statements were rolled back. Raises Unapplicable, Interrupted."""
+        """Applies a chunk whose plan failed and was rolled back. Raises Unapplicable, Interrupted."""
         chunk = covering.chunk
         self._session.run([b"SAVEPOINT chunk"])
         try:
@@ -86,7 +86,7 @@ class Chunks:
 
     def _apply_piece(self, covering: ChunkPlan) -> None:
         """Applies one piece of a table that is copied in pieces. The first piece empties the table, so only rows of
-        other pieces can have the same unique key."""
+        other pieces can have the same value of a unique key."""
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
         except (Refused, Mismatch) as error:

@@ -250,7 +250,7 @@ def _is_short(value: Value) -> bool:
 
 
 def _value(column: str, value: Value) -> str:
-    """Writes the condition that the column has this value or, for a JSON document, that the column is not NULL."""
+    """Returns the condition that the column has this value or, for a JSON document, that the column is not NULL."""
     if isinstance(value, dict) and not _DOCUMENTS.isdisjoint(value):
         return f"({identifier(column)} IS NOT NULL)"
     return f"COALESCE(({exact(column, value)}),0)"

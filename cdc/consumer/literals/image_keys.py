@@ -120,7 +120,7 @@ def float_text(number: float) -> str:
 
 
 def document_text(document: str) -> str:
-    """Writes SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is
+    """Returns SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is
     NULL.
     """
     types = [f"IFNULL({each},'')" for each in member_types(document)]
@@ -171,7 +171,7 @@ def _are_short(texts: Sequence[str]) -> bool:
 
 
 def _one_of(column: str, texts: Sequence[str]) -> str:
-    """Writes the condition that a column has the value of one of these literals."""
+    """Returns the condition that a column has the value of one of these literals."""
     name = identifier(column)
     values = [text for text in texts if text != "NULL"]
     conditions = [f"{name} IN ({','.join(values)})"] if values else []

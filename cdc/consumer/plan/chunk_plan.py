@@ -304,8 +304,7 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
 
 
 def in_range(chunk: Record) -> str:
-    """Writes the condition that a row of the follower's table is in the chunk's range, or has one of the chunk's
-    keys."""
+    """Returns the condition that a row on the follower is in the chunk's range, or has one of the chunk's keys."""
     assert chunk.range is not None
     if chunk.range.piece is not None:
         return "TRUE" if chunk.range.piece == 0 else "FALSE"

@@ -140,7 +140,7 @@ class ProgressLog:
         self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
 
     def unsettled(self, tries: int) -> None:
-        """Logs that, for a long time, DDL statements have changed objects before all creating statements were read."""
+        """Logs that DDL statements keep changing objects before all definitions are read, after ``tries`` attempts."""
         hint = "it goes on trying; hold statements that create, alter or drop tables for as long as reading all takes"
         what = "what is to be created is changed before all of it is read"
         self._log(what, level=logging.WARNING, tries=tries, hint=hint)

@@ -4,9 +4,9 @@ followers.
 Each throttle holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a
 follower with too many copied rows to apply applies other changes late.
 
-A follower can hold copies back once its position has advanced. It can't after PATIENCE_SECONDS without progress while
-it had chunks to apply: then it is paused, busy or far behind. It can again once its backlog is within the limit.
-"""
+A copy waits only for followers that count. A follower counts once its position has advanced, until it has chunks to
+apply and makes no progress for PATIENCE_SECONDS: then it is paused, busy or far behind. It counts again once its
+backlog is within the limit."""
 
 import logging
 import threading

@@ -31,8 +31,8 @@ __all__ = ["PlainWrites", "recovered", "stamp", "write_mark"]
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Runs ``recover``. Also makes void all records of former starts without Kafka transactions that may still arrive.
-    Raises the errors of ``recover``.
+    """Runs ``recover``. If this or an earlier start writes without Kafka transactions, also writes a mark, after which
+    late records of earlier starts are void. Raises the errors of ``recover``.
     """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:

@@ -53,7 +53,7 @@ class Scope:
         return self.filters.wants(name_on_leader(uri.database), filtered_name(act.action, uri.table))
 
     def may_want(self, act: Act) -> bool:
-        """Whether an effect of a skipped event may be for the follower; the objects that it changed may be unknown."""
+        """Whether an effect of a skipped event may be for the follower. True if it is unknown which objects changed."""
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
     def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:

@@ -32,7 +32,7 @@ _SCHEMA = json_schema(
         "broken",
     ),
 )
-_LOGS_CASCADES = 16  # a flag of rows events; records of copies and repairs, which the producer makes, do not have it
+_LOGS_CASCADES = 16  # flag of rows events: the server logs cascades; the producer's copies and repairs lack it
 
 
 def history_of(source: Source, name: Name) -> History:

@@ -131,8 +131,8 @@ def _parsed(value: str, tag: str, kind: str) -> str:
 
 
 def _once(parsed: str, made: str) -> str:
-    """Returns the SQL that evaluates ``parsed`` only once, and then ``made``, an expression in which ``parts`` stands
-    for the result. A branch of CASE would evaluate ``parsed`` again for each use.
+    """Returns SQL that evaluates ``parsed`` once, and then ``made``, which calls the result ``parts``. If ``made`` used
+    ``parsed`` itself in a branch of CASE, Spark would evaluate it again for each use.
     """
     return f"get(transform(array({parsed}), parts -> {made}), 0)"
 

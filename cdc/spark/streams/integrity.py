@@ -53,7 +53,7 @@ class Integrity:
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The part of the streams that earlier audits checked: ``next`` is each side's first unchecked sequence.
-    ``transactions`` are searched for repetitions; None if certainly none occurs again.
+    ``transactions`` are searched for new records of the same transactions; None if there certainly are none.
     """
 
     next: Mapping[str, int]
