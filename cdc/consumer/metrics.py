@@ -270,7 +270,7 @@ class Activity:
         """Yields the metrics about the follower's distance from the leader."""
         behind = self.seconds_behind()
         if behind is not None:
-            what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
+            what = "Upper bound of the age of the oldest change in Kafka that is not applied yet; 0 when there is none."
             yield _value("behind_seconds", what, behind)
         newest = self._brokers.commits(self._commit_log) if self._counters.started else None
         if newest is not None:
@@ -279,7 +279,7 @@ class Activity:
             silence = newest.silence(now=time.time())
             if silence is not None:
                 what = (
-                    "So long ago the producer wrote into its commit log; what the leader has since is not known here."
+                    "Time since the producer wrote into its commit log; later changes of the leader are not known here."
                 )
                 yield _value("producer_silence_seconds", what, silence)
 
@@ -296,7 +296,7 @@ class Activity:
             ago = time.monotonic() - counters.applied_at
             held = counters.held_seconds()
             holds = f", the next transaction is held for another {held:.0f} s (consumer.delay_seconds)" if held else ""
-            paused = "paused (SIGUSR2 goes on), " if counters.pause.holding else ""
+            paused = "paused (SIGUSR2 ends the pause), " if counters.pause.holding else ""
             says = f"{paused}sequence {counters.sequence} applied, last commit {ago:.1f} s ago{holds}"
             yield Check("stream", True, says)
         yield self._ask_follower()

@@ -202,7 +202,7 @@ class LakeFolder:
             del tree["gap"]  # earlier versions of cdc do not know the key
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
         if self.folder.read(file) != self._known:
-            hint = "see that one process writes to it; remove the folder, to have the lake made again, or name another"
+            hint = "let only one process write to the lake; remove the folder to have it made again, or name another"
             raise PromiseError(
                 "another process wrote to this lake meanwhile",
                 code="CDC-LAKE-OVERWRITTEN",

@@ -178,7 +178,7 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
         f"key on the follower: {what}",
         code="CDC-COPY-UNIQUE-KEY",
         record=chunk,
-        hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
+        hint="give the table the leader's keys (SHOW CREATE TABLE on both): with the same columns and collations",
     )
 
 

@@ -215,9 +215,9 @@ def _two(record: Record, uri: Uri, other: Uri) -> Unapplicable:
         f"the follower has lower_case_table_names = 1, so the leader's {names_[0]} and {names_[1]} would be one {kind}",
         code="CDC-FOLLOWER-NAMES-MEET",
         record=record,
-        hint=f"rename one of them on the leader, leave both out with the consumer's [filters] until it is past that, "
-        "and have them copied when they are let in again (cdc-producer PROFILE --copy); or use a follower that was "
-        f"initialised with 0. Where the leader has no {names_[1]}, there is nothing to do here",
+        hint=f"rename one of them on the leader, leave both out with the consumer's [filters] until it has passed this "
+        "record, and have them copied when the filters include them again (cdc-producer PROFILE --copy); or use a "
+        f"follower that was initialised with 0. If the leader has no {names_[1]}, nothing needs to be done",
     )
 
 

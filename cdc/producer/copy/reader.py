@@ -99,8 +99,8 @@ class MisplacedRows:
             self._without = looked
             return table
         why = (
-            f"its partition {partition} has rows that belong in another one, where conditions on a key don't find "
-            f"them: ALTER TABLE {_full_name(table)} REPAIR PARTITION ALL moves them"
+            f"its partition {partition} has rows that belong in another partition, so that conditions on a key don't "
+            f"find them: ALTER TABLE {_full_name(table)} REPAIR PARTITION ALL moves them"
         )
         return replace(table, refusal=why)
 

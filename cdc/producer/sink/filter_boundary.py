@@ -68,7 +68,7 @@ def _require_same_masks(change: Statement, filters: Filters) -> None:
 
 def _unmasked(change: Statement, one: str, other: str) -> PromiseError:
     return PromiseError(
-        f"{one} and {other} are masked otherwise: {excerpt(change.text)}",
+        f"{one} and {other} are masked in different ways: {excerpt(change.text)}",
         code="CDC-MASK-RENAMED",
         where=str(change.event.position),
         hint="name both alike in filters.mask_columns, and start again",
@@ -146,6 +146,6 @@ def _unreadable(change: Statement) -> PromiseError:
         f"{change.unreadable}: {excerpt(change.text)}",
         code="CDC-STATEMENT-UNREADABLE",
         where=str(change.event.position),
-        hint="leave what it names out with the filters (its database, where a name is not known, or of a routine, "
-        "trigger or event), or skip it and do on the follower by hand what it did",
+        hint="leave the objects that it names out with the filters (or their database, if a name is not "
+        "known, and for routines, triggers and events), or skip it and do on the follower by hand what it did",
     )

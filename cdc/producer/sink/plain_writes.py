@@ -74,7 +74,7 @@ def stamp(marks: tuple[Mark, ...]) -> Headers:
 
 
 _FLUSH_SECONDS = 0.2
-_REFUSED = "where it comes again, set kafka.transactions = true, with which the record that the brokers refuse is named"
+_REFUSED = "if this happens again, set kafka.transactions = true: the error then names the record that is refused"
 _LINGER_MS = 5  # milliseconds between two sends; a flush sends waiting messages at once
 
 

@@ -72,8 +72,8 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
             "the topic is compacted, which leaves only the newest record of each table",
             code="CDC-TOPIC-LOSES-RECORDS",
             where=f"topic {name}, setting cleanup.policy",
-            hint=f"{command} --add-config cleanup.policy=delete; where records are gone by now, consumers stop at the "
-            "gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+            hint=f"{command} --add-config cleanup.policy=delete; if records are gone by now, consumers stop "
+            "at the gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
         )
     if is_log and "delete" in policies and not _endless(settings):
         raise UserError(

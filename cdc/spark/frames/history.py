@@ -143,7 +143,7 @@ def sequence_at(source: Source, at: Moment) -> int:
             raise UserError(
                 f"the stream has no transaction {at}",
                 code="CDC-TABLE-ARGUMENT",
-                hint="without records of a table it has none",
+                hint="a transaction without records is not in the stream",
             )
         return int(found[0])
     if isinstance(at, int):

@@ -142,9 +142,9 @@ def _checked(stretch: Stretch, number: int) -> str:
     raises an error if the record's rows can't be read.
     """
     if stretch.columns is None:
-        return f"IF(size(rows) > 0, {_fails('no record tells its columns types')}, {number})"
+        return f"IF(size(rows) > 0, {_fails('no record contains the types of its columns')}, {number})"
     names = f"array({', '.join(map(literal, stretch.columns))})"
-    return f"IF(size(rows) > 0 AND columns != {names}, {_fails('it has other columns than were told')}, {number})"
+    return f"IF(size(rows) > 0 AND columns != {names}, {_fails('its columns differ from the known columns')}, {number})"
 
 
 def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> str:
@@ -161,7 +161,7 @@ def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> 
 
 
 def _fails(why: str) -> str:
-    hint = "start cdc-producer anew, which tells them with the next row of the table, or copy the table again"
+    hint = "start cdc-producer again, which writes them with the next row of the table, or copy the table again"
     return f"CAST(raise_error(concat('record ', sequence, ': {why}; {hint}')) AS INT)"
 
 
