@@ -207,7 +207,7 @@ _ANY_ORDER = (
     'with producer.on_unrepeatable = "copy" the next such statement passes'
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
-_UNCOMMITTED_SECONDS = 1.0  # a run ends after this time, so that its statements are committed
+_UNCOMMITTED_SECONDS = 1.0  # a run of statements ends after this time, and is then committed
 _SHOWN = 100_000  # characters; longer texts of skipped statements are cut, since they might exceed the packet size
 
 
@@ -521,8 +521,8 @@ def _tell_doubles(record: Record) -> None:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """Returns the name by which the filters decide, of the object ``uri`` or, in a rename, ``to``. Unless the object is
-    a table, view or index, this is only the name of its database.
+    """Returns the name by which the filters judge the object ``uri`` or, in a rename, ``to`` (``end`` chooses): only
+    the database's name, unless the object is a table, view or index.
     """
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))

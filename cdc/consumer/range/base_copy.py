@@ -31,10 +31,10 @@ class Beginning(Protocol):
     """Determines the state with which a follower begins; the interface of ``Attachment``."""
 
     def begin(self, session: Session) -> list[bytes]:
-        """See ``Attachment``."""
+        """Returns the statements that commit with the first checkpoint; see ``Attachment``."""
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """See ``Attachment``."""
+        """Returns the base copy with which the follower began; see ``Attachment``."""
 
 
 class Attachment:

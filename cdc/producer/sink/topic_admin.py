@@ -447,7 +447,7 @@ class TopicMaker:
             ready = led(self._properties, left)
             left = left - ready
             if ready:
-                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens its partitions one by one
+                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker needs this time for each partition
             elif time.monotonic() > give_up:
                 raise Disconnected(
                     "the topic was created, but no broker leads it",

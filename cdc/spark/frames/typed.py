@@ -114,7 +114,7 @@ def _is_text(kind: ColumnType) -> bool:
 
 
 def _content(value: str, tag: str, *, quoted: bool = False) -> str:
-    """Returns the SQL of the text after ``tag``, without its quotes if it is ``quoted``."""
+    """Returns the SQL of the value of the key ``tag`` in a JSON text, without its quotes if it is ``quoted``."""
     start = len(f'{{"{tag}":') + quoted
     return f"substring({value}, {start + 1}, length({value}) - {start + 1 + quoted})"
 
@@ -125,8 +125,8 @@ def _is(value: str, tag: str, more: str = "") -> str:
 
 
 def _parsed(value: str, tag: str, kind: str) -> str:
-    """Returns the SQL of the JSON after ``tag``, parsed as the Spark type ``kind``. By default Spark's parser returns
-    NULL for a text of more than 20 million characters."""
+    """Returns the SQL of the value of the key ``tag`` in a JSON text, parsed as the Spark type ``kind``. By default
+    Spark's parser returns NULL for a text of more than 20 million characters."""
     return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
 
 

@@ -320,7 +320,7 @@ def changed_by_others(resource: str) -> str:
 
 _MOST_RANGES = 20_000  # maximum number of ranges that the driver reads
 _MOST_INTERVALS = 1_000  # maximum number of intervals that are kept for a prefix
-_EXACT = 4_096  # with at most this number of records, each range is one id, so that it is certain whether an id is new
+_EXACT = 4_096  # with fewer records, each range is a single id, so that late transactions are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """Maps a side and a prefix to intervals of numbers (first, last), in ascending order."""
@@ -381,8 +381,8 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """Adds to the ``known`` ids each of the ``ranges`` with a transaction that ends at or before the sequence of its
-    side in ``ends``. Returns None if not all ids are known, or if there are too many prefixes.
+    """Adds ``ranges`` to the ``known`` ids, except ranges whose transactions all end after the last sequence of their
+    side (``ends``). Returns None if not all ids are known, or if there are too many prefixes.
 
     If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """
