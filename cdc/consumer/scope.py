@@ -65,7 +65,7 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
     if swapped is None:
         return "let all of its tables in, or none"
     there, new = (passes(Uri(record.uri.resource, *name)) for name in (swapped.table, swapped.new))
-    place, setting = "where a tool put another version of the table in its place", f"set {swapped.setting}"
+    place, setting = "if a tool put another version of the table in its place", f"set {swapped.setting}"
     if there and not new:
         return (
             f"{place}, do its ALTER on the follower by hand, continue with --skip {record.sequence}, and then "

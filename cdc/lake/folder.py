@@ -71,7 +71,7 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
     files of the format (``in_files``).
     """
     if taken := [name for name in columns if name.lower() in reserved]:
-        return f"the format has columns of its own that are called so: {', '.join(taken)}"
+        return f"the format has columns of its own with these names: {', '.join(taken)}"
     for written in (str.lower, _ignoring_case, in_files):
         first: dict[str, str] = {}
         for name in columns:

@@ -239,7 +239,7 @@ class Following:
         yield _gauge("waiting", "1 while a copy of tables into the stream is not complete.", bool(self._waits))
         if run is None:
             return
-        yield _gauge("sequence", "The leader's sequence as of which all tables are.", run.sequence)
+        yield _gauge("sequence", "The leader's sequence that all tables have reached.", run.sequence)
         yield _gauge("duration_seconds", "How long the newest run took.", self._seconds)
         yield _gauge("records", "Records that the newest run read.", run.records)
         if run.ts_us is not None:

@@ -373,7 +373,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
     try:
         places = places_now(kafka.properties(), resource=profile.mysql_resource_name, topic=kafka.topic)
     except KafkaException as error:
-        yield f"how far followers are is not known: {error.args[0].str()}"
+        yield f"the progress of followers is not known: {error.args[0].str()}"
         return
     yield from follower_lines(places, newest.next_sequence)
 

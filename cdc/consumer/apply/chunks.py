@@ -93,7 +93,7 @@ class Chunks:
             _tell_failed(covering.chunk, error)
             self._apply_rows(covering)
             if self._row_by_row.removed:
-                raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
+                raise _clash(covering.chunk, f"{self._row_by_row.removed} rows block other rows") from None
 
     def _apply_whole(self, covering: ChunkPlan) -> bool:
         """Deletes the rows that block the chunk's rows, and adds the chunk's rows; returns False if that fails."""
@@ -121,9 +121,9 @@ class Chunks:
         try:
             lacking = self._ranges.lacks(chunk, self._tables.shape(chunk.uri), size=PACKET_BYTES)
         except (*INCOMPARABLE, Refused) as error:
-            raise _clash(chunk, f"and whether all are there can't be told ({error})") from None
+            raise _clash(chunk, f"and it can't be checked whether all rows are stored ({error})") from None
         if lacking:
-            raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are not there afterwards")
+            raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are missing afterwards")
 
     def _run(self, made: Iterator[Statement]) -> list[int]:
         """Executes the statements, and returns the row counts of the DELETEs among them. Raises Mismatch for a wrong

@@ -411,7 +411,7 @@ class DdlLedger:
         in_copy = self._copied.has(record)
         if not (all(wanted) or in_copy or only_maintains(record)):
             raise Unapplicable(
-                f"a statement crosses the border of the filters: {excerpt(record.query)}",
+                f"only a part of a statement passes the filters: {excerpt(record.query)}",
                 code="CDC-CONSUMER-FILTERS-CROSSED",
                 record=record,
                 hint=way_across(record, self._passes),
@@ -479,7 +479,7 @@ class DdlLedger:
         return gtid
 
     def _refusal(self, record: Record, error: Refused) -> Unapplicable:
-        hint = _HINTS.get(error.code, "make the follower take it and start again")
+        hint = _HINTS.get(error.code, "make the follower accept it and start again")
         if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
             hint = _other_form(record, self._session.version, self._leader_version())
         # The hint mentions the definer, because only a user with SYSTEM_USER may name a system user as definer, such as

@@ -173,7 +173,7 @@ def require_no_rewind(session: Session, checkpoint: Checkpoint) -> None:
         f"again up to {checkpoint.sequence} only: the follower's rows belong to two states of the leader",
         code="CDC-REWIND-UNFINISHED",
         where=f"{schema}.rewinds of {checkpoint.resource!r}",
-        hint=f"finish that with that version (--until {upto}); or copy all tables (cdc-producer PROFILE --copy "
+        hint=f"end the rewind with that version (--until {upto}); or copy all tables (cdc-producer PROFILE --copy "
         f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto}, "
         f"leader_file=NULL WHERE resource={resource}; DELETE FROM {schema}.rewinds WHERE resource={resource}",
     )

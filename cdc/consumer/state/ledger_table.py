@@ -209,7 +209,7 @@ def require_packet(session: Session, record: Record, size: int) -> None:
     """
     if not _fits(session, size):
         raise Unapplicable(
-            f"a statement needs a packet of {size} bytes, the follower takes {session.max_packet}",
+            f"a statement needs a packet of {size} bytes, the follower accepts {session.max_packet}",
             code="CDC-FOLLOWER-PACKET",
             record=record,
             hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",

@@ -32,7 +32,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     if not all(wanted):
         names = ", ".join(".".join(part for part in each if part) for each in named)
         raise PromiseError(
-            f"a statement crosses the border of the filters ({names}): {excerpt(change.text)}",
+            f"only a part of a statement passes the filters ({names}): {excerpt(change.text)}",
             code="CDC-STATEMENT-CROSSES-FILTERS",
             where=str(change.event.position),
             hint=_way_across(change, filters),
@@ -129,9 +129,9 @@ def _way_across(change: Statement, filters: Filters) -> str:
             "too (filters.exclude_tables), start, and then let it in: it is created on followers and copied"
         )
     if not filters.wants_table(*swapped.table) or filters.wants_table(*swapped.new):
-        return f"where a tool put another version of the table in its place, set {swapped.setting}, and start again"
+        return f"if a tool put another version of the table in its place, set {swapped.setting}, and start again"
     return (
-        f"where a tool put another version of the table in its place, do its ALTER on the followers by hand, skip this "
+        f"if a tool put another version of the table in its place, do its ALTER on the followers by hand, skip this "
         f"statement, and then set {swapped.setting}: docs/filters-and-renames.md (Online schema changes)"
     )
 

@@ -273,7 +273,7 @@ def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
     if not filters.wants_database(own):
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
     elif not filters.wants_table(own, "ledger"):
-        yield f"the follower profile's filters leave out {own}.ledger, which tells the statements that the consumer ran"
+        yield f"the follower profile's filters leave out {own}.ledger, which lists the statements that the consumer ran"
 
 
 def too_old(side: str, topic: str, age: float | None, max_age: float) -> Iterator[str]:

@@ -118,8 +118,8 @@ def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Builds the marks of each side, which ``marked`` joins to changes by their sequence or transaction; None for a
-    side without marks.
+    """Builds each side's marks (facts about unusual changes), which ``marked`` joins to changes by their sequence or
+    transaction; None for a side without marks.
 
     ``noted`` is true if the consumer's tables contain conflicts or skipped records, ``foreign`` if there are foreign
     writes.

@@ -192,6 +192,6 @@ def _checkpoint(
         )
     elif watermark.highest > watermark.sequence:
         yield (
-            f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}: until "
-            "it is there again the follower's rows are of two states"
+            f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}: until it "
+            "is there again the follower's rows belong to two states of the leader"
         )
