@@ -317,7 +317,7 @@ def _read_error(error: KafkaError, where: str, group: str) -> CdcError:
     if error.code() in NOT_AUTHORIZED:
         return denied(error, operation="READ", where=where, group=group)
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
-        # The caller requests the first and last offsets again; these have changed.
+        # The first and last offsets have changed: the caller requests them again.
         return Disconnected(
             f"the messages to read next are gone from the topic: {error.str()}",
             code="CDC-TOPIC-OFFSETS-GONE",
