@@ -185,8 +185,8 @@ _BARE = f"""
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
 """
 _LOST = (
-    "raise_error(concat('a row was deleted that the stream does not have, of table ', owned, "
-    "': copy the table again (cdc-producer --copy)'))"
+    "raise_error(concat('a row of table ', owned, ' was deleted that the stream does not have: "
+    "copy the table again (cdc-producer --copy)'))"
 )
 # The row with the highest number in an AUTO_INCREMENT column is kept, even if it was deleted, because the follower must
 # continue after that number.

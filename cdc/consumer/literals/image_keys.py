@@ -106,7 +106,7 @@ def float_text(number: float) -> str:
     if not digits:
         return "-0.0" if sign else "0.0"
     if not isinstance(exponent, int):
-        raise ValueError(f"not a number of a record: {number}")
+        raise ValueError(f"JSON has no such number: {number}")
     point = len(found) + exponent  # the number of digits before the point
     if point <= -_MOST_DIGITS or (point > _MOST_DIGITS and point >= len(digits)):
         text = f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{point - 1}"

@@ -69,7 +69,7 @@ def _number(content: object) -> str:
     try:
         return SCALARS["Double"](content)
     except (OverflowError, TypeError) as error:
-        raise ValueError(f"not a number of a record: {error}") from None
+        raise ValueError(f"a record has no such number: {error}") from None
 
 
 def found_rounded(name: str, number: str, column: Rounded) -> str:

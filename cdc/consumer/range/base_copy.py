@@ -117,8 +117,8 @@ class Attachment:
                 f"the follower has executed {there} of the leader's transactions, the key says {held}",
                 code="CDC-BASE-COPY-GTIDS-DIFFER",
                 where=COPY_KEY,
-                hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
-                "rule, beside the GTIDs of its own",
+                hint="write the GTID set of the copy that this follower was made from; usually, the follower's "
+                "gtid_executed contains it, besides the GTIDs of the follower's own transactions",
             )
 
 
