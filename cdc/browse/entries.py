@@ -113,7 +113,7 @@ def kind_of(record: Record) -> str:
 
 
 def key_of(values: Sequence[Value]) -> str:
-    """Writes the text of a key with these ``values``."""
+    """Returns the text of a key with these ``values``."""
     return _SEPARATOR.join(map(display, values))
 
 

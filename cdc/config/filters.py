@@ -128,7 +128,7 @@ def _rule(glob: str, mode: object, key: bytes) -> _Rule:
         )
     if mode not in MODES:
         raise UserError(
-            "a column is masked in another way",
+            "a column can't be masked in this way",
             code="CDC-PROFILE-MASK",
             where=f"profile key filters.mask_columns, {glob!r}",
             hint=f"one of {', '.join(MODES)}",

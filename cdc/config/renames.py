@@ -68,8 +68,8 @@ def folded_renames(databases: Mapping[str, str]) -> dict[str, str]:
     pairs = {(folded(old), folded(new)) for old, new in databases.items()}
     if len(dict(pairs)) < len(pairs):
         raise UserError(
-            "names that differ in case only are one to a server with lower_case_table_names = 1, and one of them would "
-            "get two new names",
+            "to a server with lower_case_table_names = 1, names that differ only in case are the same name, which "
+            "would get two new names",
             code="CDC-PROFILE-RENAMES",
             where=_KEY,
             hint="keep one of the two",

@@ -119,7 +119,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "--rewind was removed",
             code="CDC-REWIND-GONE",
             where="option --rewind",
-            hint="nothing was changed; rows become the leader's again by cdc-repair, or with their whole table by "
+            hint="nothing was changed; cdc-repair makes rows equal to the leader's again, or for a whole table "
             "cdc-producer PROFILE --copy DATABASE.TABLE",
         )
     profile = load(arguments.profile, servers=BOTH_SERVERS)

@@ -245,7 +245,7 @@ class _Check:
             self._items.fine("the follower is new to this leader: the topic has all records that it needs")
         else:
             startup.continued(checkpoint, topic)
-            self._items.fine(f"the topic goes on after record {checkpoint.sequence}, the follower's last")
+            self._items.fine(f"the topic continues after record {checkpoint.sequence}, the follower's last")
         newest = startup.reader.commits(self._profile.kafka.topics().commits)
         startup.require_same_names(leader_folds=newest is not None and newest.folds_names)
 

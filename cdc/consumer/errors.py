@@ -68,8 +68,8 @@ UNKNOWN_DATABASE = 1049
 NO_SUCH_THREAD = 1094
 
 _LOCKED = (
-    "another session of the follower holds a lock on what changes (performance_schema.metadata_locks and data_locks "
-    "show which); end it and start again, or raise consumer.retry_seconds"
+    "another session of the follower holds a lock that the change needs (see performance_schema.metadata_locks and "
+    "data_locks); end that session and start again, or raise consumer.retry_seconds"
 )
 _READ_ONLY = (
     "on the follower: SET PERSIST read_only = OFF, or GRANT CONNECTION_ADMIN to our user, with which it can write "
@@ -218,5 +218,5 @@ def unreadable(record: Record, error: ValueError) -> Unapplicable:
         f"a value of {record.uri} cannot be applied: {error}",
         code="CDC-VALUE-NOT-APPLICABLE",
         record=record,
-        hint="where this producer writes values that this consumer does not know, use the same version of both",
+        hint="if the producer writes values that this consumer does not know, use the same version of both",
     )

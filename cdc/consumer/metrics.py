@@ -238,7 +238,7 @@ class Activity:
         what = "From the leader's commit to the follower's, of the newest transaction in each batch."
         yield counters.delays.metric("cdc_consumer_delay_seconds", what)
         yield _count(
-            "retries", "Times that a batch was put off because the follower did not take it.", self._retry.waits
+            "retries", "Times that a batch was delayed because the follower did not accept it.", self._retry.waits
         )
         waiting = bool(self._retry.trouble) or counters.kafka_away()
         yield _value("waiting", "1 while the consumer waits for the follower or Kafka.", waiting)
@@ -250,18 +250,18 @@ class Activity:
             copied = counters.copies.total
             yield _count("copied_rows", "Rows in chunks of tables that are copied into the stream.", copied.rows)
             yield _count("copied_missing_rows", "Of these, rows that the follower did not have.", copied.missing)
-            yield _count("copied_different_rows", "Of these, rows that were others on the follower.", copied.different)
+            yield _count("copied_different_rows", "Of these, rows that differed on the follower.", copied.different)
             yield _count("copied_extra_rows", "Rows that the follower had and the leader not.", copied.extra)
-            left_out = "Rows that the filters left out, or that the copy had (consumer.start)."
+            left_out = "Rows that the filters left out, or that the base copy contains (consumer.start)."
             yield _count("filtered_rows", left_out, counters.filtered_rows)
             yield _count("statements", "Statements executed.", counters.statements)
             yield _count(
                 "statements_left_out", "Statements that are not for this follower.", counters.statements_left_out
             )
-            held = "For so long is the next transaction held yet (consumer.delay_seconds); 0 where none is."
+            held = "Time for which the next transaction is still held back (consumer.delay_seconds); 0 if none is."
             yield _value("held_seconds", held, counters.held_seconds())
         if counters.limit is not None:
-            limited = "For so long transactions were held back (consumer.rows_per_second)."
+            limited = "Time for which transactions were held back (consumer.rows_per_second)."
             yield _count("limited_seconds", limited, counters.limit.held_seconds)
         yield _value("paused", "1 while the operator has paused the program.", counters.pause.holding)
         yield from self._distance()
@@ -270,7 +270,7 @@ class Activity:
         """Yields the metrics about the follower's distance from the leader."""
         behind = self.seconds_behind()
         if behind is not None:
-            what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
+            what = "Upper bound of the age of the oldest change in Kafka that is not applied yet; 0 when there is none."
             yield _value("behind_seconds", what, behind)
         newest = self._brokers.commits(self._commit_log) if self._counters.started else None
         if newest is not None:
@@ -279,7 +279,7 @@ class Activity:
             silence = newest.silence(now=time.time())
             if silence is not None:
                 what = (
-                    "So long ago the producer wrote into its commit log; what the leader has since is not known here."
+                    "Time since the producer wrote into its commit log; later changes of the leader are not known here."
                 )
                 yield _value("producer_silence_seconds", what, silence)
 
@@ -296,7 +296,7 @@ class Activity:
             ago = time.monotonic() - counters.applied_at
             held = counters.held_seconds()
             holds = f", the next transaction is held for another {held:.0f} s (consumer.delay_seconds)" if held else ""
-            paused = "paused (SIGUSR2 goes on), " if counters.pause.holding else ""
+            paused = "paused (SIGUSR2 ends the pause), " if counters.pause.holding else ""
             says = f"{paused}sequence {counters.sequence} applied, last commit {ago:.1f} s ago{holds}"
             yield Check("stream", True, says)
         yield self._ask_follower()

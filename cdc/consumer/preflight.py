@@ -92,8 +92,8 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
         return checkpoint
     if place.sequence == sequence and checkpoint.position not in (None, place.position):
         raise PromiseError(
-            f"record {sequence} is not the one that the follower has applied: it is from leader position "
-            f"{place.position}, the applied one was from {checkpoint.position}",
+            f"record {sequence} is not the record that the follower has applied: it is from leader position "
+            f"{place.position}, the applied record was from {checkpoint.position}",
             code="CDC-TOPIC-OTHER-RECORDS",
             where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
             hint=f"the brokers lost records, and others were written in their place: {_FRESH}",
@@ -193,9 +193,9 @@ _DEFINERS = (
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
 _LOST = (
-    "views and routines have our user as their definer and the rights of who calls them (SQL SECURITY INVOKER); "
+    "views and routines have our user as their definer and the rights of their callers (SQL SECURITY INVOKER); "
     "statements run one by one, under GTIDs of the server; a ledger that was deleted is not noticed; settings of the "
-    "leader's sessions that need a privilege stop the consumer where they would change a table"
+    "leader's sessions that need a privilege stop the consumer if they would change a table"
 )
 _COMMAND = 4  # index of the column Command in SHOW PROCESSLIST
 _SYSTEM_USER = "SYSTEM_USER"
@@ -262,7 +262,7 @@ def log_notes(session: Session) -> None:
 
 @contextmanager
 def answering(name: str) -> Iterator[None]:
-    """Translates the errors of queries on the server ``name`` in the ``with`` block."""
+    """Raises errors of queries on the server ``name`` in the ``with`` block as UserError or Disconnected."""
     where = f"{name} (profile table database)"
     try:
         yield
@@ -419,7 +419,7 @@ def _tell_definers(session: Session) -> None:
             _LOG, "a view, procedure or function whose definer is not our user, or is no account here, will stop the "
             "consumer",
             hint=f"if the leader has such objects, run on the follower: GRANT {', '.join(missing)} ON *.* TO "
-            f"{_account(session)}; or create them there with a definer of your choice, and go on with --skip",
+            f"{_account(session)}; or create them there with a definer of your choice, and continue with --skip",
         )  # fmt: skip
     if held.isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
@@ -506,7 +506,7 @@ def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
 
 @contextmanager
 def _own_tables(schema: str) -> Iterator[None]:
-    """Translates the errors of queries on the consumer's own tables in the ``with`` block."""
+    """Raises errors of queries on the consumer's own tables in the ``with`` block as UserError or Disconnected."""
     try:
         yield
     except Stopped:
@@ -533,8 +533,8 @@ def log_missing_capture(session: Session) -> None:
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
             _LOG, "no client reads the follower's own binlog",
-            hint="where the follower is to be audited, its capture (cdc-producer with the follower's profile) begins "
-            "before the consumer; a later one cannot be judged without a fresh follower",
+            hint="if the follower is to be audited, start its capture (cdc-producer with the follower's "
+            "profile) before the consumer; an audit can't judge a capture that begins later",
         )  # fmt: skip
 
 

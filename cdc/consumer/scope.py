@@ -23,12 +23,11 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
         wanted = filters.wants(uri.database, uri.table)
         if wanted and uri.database == own:
             raise UserError(
-                f"the leader has a database {own}, and on the follower that is the consumer's own",
+                f"the leader has a database {own}, which on the follower is the consumer's own",
                 code="CDC-FOLLOWER-SCHEMA-TAKEN",
                 where=str(uri),
-                hint=f'where the leader is itself a follower, leave it out: filters.exclude_dbs = ["{own}"] in the '
-                "consumer's profile; else give the consumer's own another name with consumer.schema, for a follower "
-                "from its beginning",
+                hint=f'if the leader is itself a follower, leave it out: filters.exclude_dbs = ["{own}"] in the '
+                "consumer's profile; else set another name in consumer.schema, and begin with a fresh follower",
             )
         return wanted
 
@@ -66,10 +65,11 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
     if swapped is None:
         return "let all of its tables in, or none"
     there, new = (passes(Uri(record.uri.resource, *name)) for name in (swapped.table, swapped.new))
-    place, setting = "where a tool put another version of the table in its place", f"set {swapped.setting}"
+    place, setting = "if a tool put another version of the table in its place", f"set {swapped.setting}"
     if there and not new:
         return (
-            f"{place}, do its ALTER on the follower by hand, go on with --skip {record.sequence}, and then {setting} "
+            f"{place}, do its ALTER on the follower by hand, continue with --skip {record.sequence}, and then "
+            f"{setting} "
             "in the consumer's profile: docs/filters-and-renames.md (Filters of the consumer)"
         )
     return f"{place}, {setting} in the consumer's profile, and start again"

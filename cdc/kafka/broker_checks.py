@@ -1,4 +1,4 @@
-"""Asks the brokers whether they answer, for health checks and metrics, and what our user may do."""
+"""Asks the brokers whether they answer (for health checks and metrics), and what our user may do."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any

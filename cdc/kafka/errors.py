@@ -128,7 +128,7 @@ _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_O
 # transaction that took too long.
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _CHECK_ACCESS = "check kafka.librdkafka and the ACLs"
-_NOT_SEEN = "cdc-producer creates it when it starts; where it is there, the ACL READ on the topic is missing"
+_NOT_SEEN = "cdc-producer creates the topic when it starts; if it exists, the ACL READ on the topic is missing"
 _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
@@ -182,7 +182,7 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
             f"the offset to read next is gone from the topic: {error.str()}",
             code="CDC-TOPIC-OFFSET-GONE",
             where=where,
-            hint="retention has removed it or the topic was deleted; start again for a check against the checkpoint",
+            hint="retention has removed it or the topic was deleted; start again, so that the checkpoint is checked",
         )
     if code in _DENIED or code == KafkaError._SSL:
         return denied(error, operation="READ", where=where, group=group)
@@ -255,7 +255,7 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
             f"the brokers refuse a setting of the topic: {text}",
             code="CDC-KAFKA-TOPIC-POLICY",
             where=where,
-            hint="where it is max.message.bytes, set message.max.bytes in [kafka.librdkafka] to what they allow",
+            hint="if it is max.message.bytes, set message.max.bytes in [kafka.librdkafka] to what the brokers allow",
         )
     if code == KafkaError._INVALID_ARG:
         return settings_refused(error.args[0])

@@ -194,7 +194,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._merge.rest()
 
     def lacks(self, end: int, *, from_next: bool) -> bool:
-        """See ``Merge.lacks``; the numbers are sequences."""
+        """Whether a sequence is missing; for the arguments see ``Merge.lacks``."""
         return self._merge.lacks(end, from_next=from_next)
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:

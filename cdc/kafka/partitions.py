@@ -317,7 +317,7 @@ def _read_error(error: KafkaError, where: str, group: str) -> CdcError:
     if error.code() in NOT_AUTHORIZED:
         return denied(error, operation="READ", where=where, group=group)
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
-        # The caller requests the first and last offsets again; these have changed.
+        # The first and last offsets have changed: the caller requests them again.
         return Disconnected(
             f"the messages to read next are gone from the topic: {error.str()}",
             code="CDC-TOPIC-OFFSETS-GONE",
@@ -392,8 +392,8 @@ def require_others_empty(topic: str, ranges: Mapping[int, tuple[int, int]]) -> N
                 f"partition {number} of the topic has messages, and only partition {FIRST} keeps the leader's order",
                 code="CDC-TOPIC-PARTITION-ADDED",
                 where=f"topic {topic}, partition {number}, offsets {begin} to {end - 1}",
-                hint="cdc-producer writes none there: stop what does; where nothing needs these messages, remove them "
-                "(kafka-delete-records.sh) and start again, or name a topic that does not exist in kafka.topic",
+                hint="cdc-producer writes no messages there: stop the program that does; if nothing needs the "
+                "messages, remove them (kafka-delete-records.sh) and start again, or name a new topic in kafka.topic",
             )
     others = ranges.keys() - {FIRST}
     if others:

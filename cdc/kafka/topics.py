@@ -176,7 +176,7 @@ class TopicTimes:
         if topic not in self._warned:
             self._warned.add(topic)
             event(
-                _LOG, "the topic takes no record of the leader's time: each gets the nearest that it takes",
+                _LOG, "the topic accepts no record with the leader's time: each record gets the nearest accepted time",
                 level=logging.WARNING, topic=topic, hint=any_time_command(self._servers, topic),
             )  # fmt: skip
 

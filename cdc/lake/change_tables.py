@@ -26,7 +26,7 @@ __all__ = ["Append", "ChangeTables"]
 
 _STATEMENTS = frozenset({"CreateTable", "AlterTable", "RenameTable", "TruncateTable", "DropTable", "DropDatabase"})
 _DEFINITION = "changes 1"
-_AGAIN = "move its folder out of the lake: the next run makes it again, of what the topics have"
+_AGAIN = "move its folder out of the lake: the next run makes it again from the records in the topics"
 _MAP = "CAST(NULL AS MAP<STRING, STRING>)"
 _OF_STATEMENT = (
     "'statement' AS op", f"{_MAP} AS before", f"{_MAP} AS after", "sequence", "row", "gtid",
@@ -123,7 +123,7 @@ class ChangeTables:
             )
         if written.note.sequence > upto:
             raise UserError(
-                f"the changes are as of sequence {written.note.sequence} in the lake already, after {upto}",
+                f"the lake already has the changes up to sequence {written.note.sequence}, which is after {upto}",
                 code="CDC-LAKE-CHANGES-AHEAD",
                 where=where,
                 hint="a lake only goes forward: name a later moment, or another folder",

@@ -71,7 +71,7 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
     files of the format (``in_files``).
     """
     if taken := [name for name in columns if name.lower() in reserved]:
-        return f"the format has columns of its own that are called so: {', '.join(taken)}"
+        return f"the format has columns of its own with these names: {', '.join(taken)}"
     for written in (str.lower, _ignoring_case, in_files):
         first: dict[str, str] = {}
         for name in columns:
@@ -202,7 +202,7 @@ class LakeFolder:
             del tree["gap"]  # earlier versions of cdc do not know the key
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
         if self.folder.read(file) != self._known:
-            hint = "see that one process writes to it; remove the folder, to have the lake made again, or name another"
+            hint = "let only one process write to the lake; remove the folder to have it made again, or name another"
             raise PromiseError(
                 "another process wrote to this lake meanwhile",
                 code="CDC-LAKE-OVERWRITTEN",

@@ -118,7 +118,7 @@ def refused_tables(
         yield (
             name,
             UserError(
-                "the stream has rows of the table and nothing that tells its columns, which retention has cut",
+                "the stream has rows of the table, but nothing that describes its columns: retention has deleted that",
                 code="CDC-LAKE-NO-COLUMNS",
                 where=f"table {'.'.join(name)}, sequence {upto}",
                 hint=f"copy the table again: {copy_command(name)}",
@@ -188,7 +188,7 @@ def _gap_before(records: DataFrame, upto: int) -> int:
 def _raise_missing(records: int, since: int, upto: int) -> None:
     if records > upto - since:
         raise PromiseError(
-            f"the topics have {records} records after sequence {since} up to {upto}, which are {upto - since}",
+            f"the topics have {records} records after sequence {since} up to {upto}; there should be {upto - since}",
             code="CDC-LAKE-RECORDS-MISSING",
             hint="something else writes to these topics: end it, and audit with cdc-audit",
         )

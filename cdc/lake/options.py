@@ -17,7 +17,7 @@ __all__ = ["Selection", "parse_options", "value_options"]
 
 _EPILOG = """\
 All tables of the lake are as of the same sequence, the end of a leader's transaction; lake.json in DIR lists them with
-the version that is. Stopped or killed at any time, cdc-lake goes on when it is started again.
+the version that is. If cdc-lake is stopped or killed, it continues when it is started again.
 
 exit status: 0 done; 2 something must be changed first; 3 the topics are damaged, or something else wrote to the lake
 """
@@ -46,7 +46,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--without", action="append", default=[], metavar="GLOB", help="not these; may be given again")
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--at", metavar="SEQUENCE|GTID|TIME", help="as of then; a time without a zone is UTC")
-    when.add_argument("--follow", action="store_true", help="go on with what comes, until a signal")
+    when.add_argument("--follow", action="store_true", help="continue with new records, until a signal")
     add("--interval", type=float, default=5.0, metavar="SECONDS", help="with --follow, from run to run (%(default)s)")
     add("--metrics", metavar="[HOST:]PORT", help="with --follow: the address of /metrics and /healthz")
     add("--zero-dates", choices=["error", "null", "string"], default="error", help="dates that no calendar has")

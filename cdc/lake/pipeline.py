@@ -78,9 +78,9 @@ def refused_run(run: Run) -> Refused:
     """Creates the error for the tables that a run refused."""
     names = sorted(run.refused)
     return Refused(
-        f"the lake can't have {len(names)} of the tables at sequence {run.sequence}: {named(names)}",
+        f"the lake can't contain {len(names)} of the tables at sequence {run.sequence}: {named(names)}",
         run=run,
-        hint="the others are written; see the lines before, which say why; or leave these out with --without",
+        hint="the other tables are written; the log gives the reasons; or leave these tables out with --without",
     )
 
 
@@ -158,7 +158,7 @@ class Lake:
         upto = sequence_at(source, at)
         if upto < self.state.sequence:
             raise UserError(
-                f"the lake is as of sequence {self.state.sequence} already, after {upto}",
+                f"the lake is already at sequence {self.state.sequence}, which is after {upto}",
                 code="CDC-LAKE-AHEAD",
                 where="option --at" if at is not None else f"topic {source.kafka.topic}",
                 hint="a lake only goes forward: name another folder with --to",
@@ -227,7 +227,7 @@ class Lake:
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(
-                    f"table {'.'.join(name)} is as of sequence {base} in the lake already, after {known.upto}",
+                    f"table {'.'.join(name)} is already at sequence {base} in the lake, which is after {known.upto}",
                     code="CDC-LAKE-AHEAD",
                     where="option --at",
                     hint="a lake only goes forward: name a later moment, or another folder",

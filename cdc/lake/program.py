@@ -46,7 +46,7 @@ _PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
 }  # maps each format to the Maven name of the package that Spark needs for it; Parquet needs none
-_MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it more (docs/lake.md#memory)"
+_MEMORY = "run cdc-lake again, which continues; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
     except ConnectionError as error:
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
-        hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
+        hint = "make sure that the folder exists and can be written to, then run cdc-lake again, which continues"
         raise UserError(
             f"cannot use the folder: {error}", code="CDC-LAKE-FOLDER", where=f"option --to {options.to}", hint=hint
         ) from None
@@ -144,7 +144,7 @@ def _once(
         if not stop_signal.is_set():
             raise
         raise UserError(
-            "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again, which goes on"
+            "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again: it continues"
         ) from None  # the error reports only that Spark's job was cancelled
 
 
@@ -239,7 +239,7 @@ class Following:
         yield _gauge("waiting", "1 while a copy of tables into the stream is not complete.", bool(self._waits))
         if run is None:
             return
-        yield _gauge("sequence", "The leader's sequence as of which all tables are.", run.sequence)
+        yield _gauge("sequence", "The leader's sequence that all tables have reached.", run.sequence)
         yield _gauge("duration_seconds", "How long the newest run took.", self._seconds)
         yield _gauge("records", "Records that the newest run read.", run.records)
         if run.ts_us is not None:

@@ -91,7 +91,7 @@ def _distances(source: str) -> str:
     for part in parts:
         low, _, high = part.partition("-")
         if not low.isdigit():
-            written.append(part)  # this part is a tag
+            written.append(part)  # the part is a GTID tag, no interval
             continue
         number = int(low)
         written.append(f"{number - last}+{int(high) - number}" if high else f"{number - last}")
@@ -104,7 +104,7 @@ def _numbers(source: str) -> str:
     written, last = [name], 0
     for part in parts:
         if not part[0].isdigit():
-            written.append(part)  # this part is a tag
+            written.append(part)  # the part is a GTID tag, no interval
             continue
         distance, _, more = part.partition("+")
         low = last + int(distance)

@@ -154,7 +154,7 @@ def _time(parts: dict[str, Any]) -> timedelta:
 
 
 def _node(node: Any) -> Any:
-    """Converts a node of a JSON document with members of SQL types (``JsonTyped``)."""
+    """Returns the Python value of a node of a JSON document that contains SQL values (``JsonTyped``)."""
     if not isinstance(node, dict):
         return node
     ((tag, content),) = node.items()

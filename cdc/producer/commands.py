@@ -267,7 +267,7 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
         why += ", by its GTIDs since this is another server than before"
     elif newest.position != entry.position:
         why += ", by its GTIDs since the leader's files are others now"
-    return f"the stream goes on {at}, with sequence {entry.next_sequence}: {why}"
+    return f"the stream continues {at}, with sequence {entry.next_sequence}: {why}"
 
 
 def _table_line(table: TableDefinition, size: Estimate) -> str:
@@ -329,7 +329,7 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
             f"leader: {', '.join(first)}",
             code="CDC-COPY-OF-LEADER",
             where=_STOP,
-            hint="let it end; or leave them out with the filters, and start the producer again",
+            hint="let the copy end; or leave the tables out with the filters, and start the producer again",
         )
     if known.is_emptied and known.current in tables:
         raise UserError(
@@ -373,7 +373,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
     try:
         places = places_now(kafka.properties(), resource=profile.mysql_resource_name, topic=kafka.topic)
     except KafkaException as error:
-        yield f"how far followers are is not known: {error.args[0].str()}"
+        yield f"the progress of followers is not known: {error.args[0].str()}"
         return
     yield from follower_lines(places, newest.next_sequence)
 

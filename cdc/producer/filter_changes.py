@@ -25,8 +25,8 @@ _BY_HAND = (
 )
 
 _FORMER_FILTERS = (
-    "here the filters of before still hold, since those of the profile let in tables that are not copied yet: where it "
-    "is these that this needs, start once with --accept-filters, then run cdc-producer PROFILE --copy DB.TABLE; or put "
+    "the former filters still hold here, since the profile's filters include tables that are not copied yet: if this "
+    "is about these tables, start once with --accept-filters, then run cdc-producer PROFILE --copy DB.TABLE; or put "
     "the filters back meanwhile"
 )
 

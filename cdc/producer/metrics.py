@@ -144,10 +144,10 @@ class ProducerMetrics:
         if copying.estimated is not None:
             what = "Rows that the table has, as the leader estimates."
             yield _of_table("copying_rows_estimated", what, table, copying.estimated)
-        what = "1 while the next chunk waits for a follower, which has others to apply first."
+        what = "1 while the next chunk waits for a follower that has earlier chunks to apply first."
         yield _of_table("copying_waits", what, table, copying.waits_for is not None)
         if copying.seconds_left is not None:
-            what = "How long the copy of the table takes yet, by that estimate and the speed of the last minute."
+            what = "Estimated time until the copy of the table ends, at the speed of the last minute."
             yield _of_table("copying_seconds_left", what, table, copying.seconds_left)
 
     def checks(self) -> Iterator[Check]:

@@ -233,8 +233,8 @@ def warn_of_cascades(profile: Profile, leader: Leader, *, log: Callable[..., Non
     found = changed_silently(profile.database.settings(), profile.filters, name=leader.name, named=named)
     if found:
         log(
-            "rows change without a record: the leader does not log what foreign keys change, and the tables that these "
-            "follow are left out",
+            "rows change without a record: the leader does not log the changes of foreign keys, and the tables to "
+            "which these refer are left out",
             level=logging.WARNING, tables=", ".join(found), hint="let these tables pass the filters, too",
         )  # fmt: skip
 

@@ -84,8 +84,8 @@ def require_same_names(leader: Leader, entry: Entry | None) -> None:
     if entry is not None and entry.next_sequence and entry.folds_names != leader.folds_names:
         before, now = int(entry.folds_names), int(leader.folds_names)
         raise UserError(
-            f"this leader has lower_case_table_names = {now}, and the one before had {before}: its tables would go on "
-            "under other names",
+            f"this leader has lower_case_table_names = {now}, and the one before had {before}: its tables would "
+            "continue under other names",
             code="CDC-LEADER-OTHER-NAMES",
             where=leader.name,
             hint=f"point the profile at a server with {before}, or {_FRESH_COPY}",
@@ -96,7 +96,7 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
     """Raises UserError unless the committed rows of ``partial`` can be counted again, with the same filters."""
     if partial.rows is None:
         raise UserError(
-            f"transaction {partial.transaction} is partially committed, and an earlier version has counted its records",
+            f"transaction {partial.transaction} is partially committed, and an older cdc has counted its records",
             code="CDC-VERSION-INSIDE-TRANSACTION",
             hint="run that version with its settings until that transaction is complete, then this one",
         )
@@ -209,7 +209,7 @@ def _require_beginning(leader: Leader) -> None:
             f"the leader has purged its first binlogs, {oldest} is the oldest",
             code="CDC-LEADER-PURGED-FIRST",
             where=leader.name,
-            hint='where it has GTIDs, set producer.start to "copy"; else copy the leader to the follower and set it to '
+            hint='if it has GTIDs, set producer.start to "copy"; else copy the leader to the follower and set it to '
             'what that copy holds (file and offset), or to "oldest" to start without a copy',
         )
 

@@ -75,7 +75,7 @@ def _image(values: dict[str, str]) -> str:
 
 
 _EPILOG = """\
-The producer that runs reads these rows and writes them into the stream; where none runs, the next one does. Each
+The producer that runs reads these rows and writes them into the stream; if none runs, the next one does. Each
 follower makes its own rows so. Nothing is written to either server here. Audit again when the follower has got there.
 
 exit status:

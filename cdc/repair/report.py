@@ -98,7 +98,7 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
 
 
 def _report(tables: list[DriftedTable], schema: list[dict[str, Any]], schema_drift: int) -> Report:
-    """Moves the tables that one side emptied from ``schema``, where the audit lists them, to the tables to repair."""
+    """Builds the report. The tables that one side emptied, which ``schema`` lists, are added to ``tables``."""
     emptied = {(each["database"], each["name"]) for each in schema if each["cause"] == EMPTIED}
     known = {each.name: each for each in tables if each.drifted or each.name in emptied}
     known |= {name: DriftedTable(name, 0, 0, 0, 0) for name in sorted(emptied - known.keys())}

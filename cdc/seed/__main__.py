@@ -29,7 +29,7 @@ _LOG = logging.getLogger("cdc.seed")
 
 _EPILOG = """\
 The follower is empty at first. It runs the leader's statements, and gets each row that is left as its last change has
-it. Then cdc-consumer goes on. Stopped or killed at any time, cdc-seed goes on when it is started again.
+it. Then cdc-consumer continues. If cdc-seed is stopped or killed, it continues when it is started again.
 
 exit status: 0 the follower is as the leader was then; 2 something must be changed first, or it was stopped; 3 the
 follower refuses a row or a statement; 4 a server is unreachable for longer than consumer.retry_seconds
@@ -100,7 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError("stopped before the follower was fully loaded", code="CDC-SEED-STOPPED", hint=hint)
     line = (
         f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "
-        f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"
+        f"{loaded.statements:,} statements; start cdc-consumer, which continues from there"
     )
     return printed([line], program="cdc-seed")
 

@@ -126,7 +126,7 @@ def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: 
     or is not UTF-8.
     """
     if value is None or f'","sequence":{sequence},'.encode() not in value[:_HEAD_BYTES]:
-        raise ValueError("it is gone, or another one, when it is read again")
+        raise ValueError("it was deleted, or is another record, when it is read again")
     body = value[value.index(_BEGIN) + len(_BEGIN) : -len(_END)]
     if body.startswith(_UPDATED):
         images = [piece.partition(_NEXT_UPDATED)[0] for piece in body.split(_AFTER)[1:]]
@@ -161,10 +161,10 @@ _RECORD = (
     "sequence", "file", "position", "transaction", "ts_us", "sql_mode", "key", "rows",
 )  # fmt: skip
 _SEEDS = (secrets.randbits(63), secrets.randbits(63))
-_WHY = "IF(names = columns, refused, 'it has other columns than were told')"
+_WHY = "IF(names = columns, refused, 'its columns differ from the known columns')"
 _FAILS = (
-    f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
-    "them with the next row of the table, or copy the table again'))"
+    f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which "
+    "writes them with the next row of the table, or copy the table again'))"
 )
 # The generator itself checks whether the rows can be read. Spark might apply a separate filter on rows too early,
 # before the filter on the sequences of the part.
@@ -185,8 +185,8 @@ _BARE = f"""
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
 """
 _LOST = (
-    "raise_error(concat('a row was deleted that the stream does not have, of table ', owned, "
-    "': copy the table again (cdc-producer --copy)'))"
+    "raise_error(concat('a row of table ', owned, ' was deleted that the stream does not have: "
+    "copy the table again (cdc-producer --copy)'))"
 )
 # The row with the highest number in an AUTO_INCREMENT column is kept, even if it was deleted, because the follower must
 # continue after that number.

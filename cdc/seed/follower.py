@@ -81,7 +81,7 @@ def finish(session: Session, resource: str) -> None:
         raise Disconnected(
             f"the follower cannot be used: {error}",
             code="CDC-SEED-FOLLOWER-GONE",
-            hint="run cdc-seed again, which goes on",
+            hint="run cdc-seed again, which continues",
         ) from None
 
 

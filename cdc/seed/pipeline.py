@@ -175,7 +175,7 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
             f"the follower is being loaded as of sequence {begun.upto}",
             code="CDC-SEED-OTHER-PLACE",
             where="option --at",
-            hint="leave it out to go on; for another moment start over with an empty follower",
+            hint="leave it out to continue; for another moment start over with an empty follower",
         )
     if begun.scope != scope:
         raise UserError(

@@ -278,7 +278,7 @@ def places(
     count = sum(row["count"] for row in found)
     if count != upto + 1 or heads.keys() != wanted:
         raise UserError(
-            f"the topics have {count} records up to sequence {upto}, which are {upto + 1}",
+            f"the topics have {count} records up to sequence {upto}; there should be {upto + 1}",
             code="CDC-SEED-RECORDS-MISSING",
             where=f"topic {source.kafka.topic}",
             hint="something has deleted or added records; see cdc-audit",

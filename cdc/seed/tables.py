@@ -62,7 +62,7 @@ def parts_of(
         if passes(Uri(resource, *name)):
             refused.append(
                 UserError(
-                    "the stream has rows of the table and nothing that tells its columns",
+                    "the stream has rows of the table, but nothing that describes its columns",
                     code="CDC-SEED-NO-COLUMNS",
                     where=f"table {'.'.join(name)}",
                     hint=f"copy the table again: {copy_command(name)}; {_OR_APPLY}",
@@ -95,7 +95,7 @@ def _of_table(
         # No record contains the table's columns. Either the table has no rows, or an earlier version of cdc wrote the
         # stream.
         for each in segments:
-            yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
+            yield Part((each.database, each.table), name, each.first, each.end, refused="its columns are in no record")
         return
     planned = plan(history, name, upto, cut=False)
     _require_same_rows(planned, statements)
@@ -122,7 +122,7 @@ def _may_number(record: Record | None) -> bool:
 
 def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
     if stretch.columns is None:
-        return Part(stretch.name, planned.name, stretch.first, stretch.end, refused="no record tells its columns")
+        return Part(stretch.name, planned.name, stretch.first, stretch.end, refused="its columns are in no record")
     columns, known = stretch.columns, None
     if planned.keyed:
         known = tuple(columns.index(each) for each in stretch.key)
@@ -157,7 +157,7 @@ def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
             numbers = False  # the consumer will refuse the statement itself
         if numbers:
             raise UserError(
-                f"the statement at sequence {record.sequence} numbered the rows that were there, and a seed has others",
+                f"the statement at sequence {record.sequence} numbered rows of that moment, and a seed has other rows",
                 code="CDC-SEED-NUMBERED-ROWS",
                 where=f"table {'.'.join(planned.name)}",
                 hint=f"copy the table again: {copy_command(planned.name)}",

@@ -113,7 +113,7 @@ def print_line(line: str) -> None:
         print(line, flush=True)
     except OSError as error:
         _discard(1)
-        hint = "give it a reader, or room where it is written to, and start again, which goes on"
+        hint = "give the output a reader, or make room where it is written, and start again, which continues"
         what = f"standard output can't be written: {error.strerror}"
         raise UserError(what, code="CDC-OUTPUT-UNWRITABLE", hint=hint) from None
 

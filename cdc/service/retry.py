@@ -69,11 +69,11 @@ class Retry:
         self._wait = _FIRST_WAIT
 
     def wait(self, error: Disconnected, *, last: bool = False) -> None:
-        """Waits before the next attempt, after ``error``. Raises ServerGone when the seconds are used up.
+        """Waits before the next attempt, after ``error``. Raises ServerGone if it is time to give up.
 
         Waits even if no attempt has ever succeeded, since servers may start later than this program; the hint of
-        ServerGone then adds that the address may be wrong. ``last`` is true if this attempt alone has used up the
-        seconds, so that no further attempt is made.
+        ServerGone then adds that the address may be wrong. ``last`` is true if this attempt alone has lasted for the
+        whole time limit, so that no further attempt is made.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:
@@ -124,7 +124,7 @@ class RetriedCalls:
         return None
 
     def pause(self, seconds: float) -> None:
-        """Waits ``seconds`` before the caller queries the servers again, although they have answered the last query."""
+        """Waits ``seconds`` until the caller's next query. This is no retry, since the last query was answered."""
         self.retry.answered()
         self.keep_alive()
         self.stop.wait(seconds)

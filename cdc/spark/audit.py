@@ -4,7 +4,7 @@
         --leader producer_profile.toml --follower follower_profile.toml --report DIR
 
 ``cdc`` must be installed for the Python that runs it. Exit status: 0 no drift, 1 drift, 2 could not judge. Foreign
-writes that left no drift are reported, and the exit status stays 0.
+writes (errant transactions) that left no drift are reported, and the exit status stays 0.
 """
 
 import argparse

@@ -139,7 +139,7 @@ def extent(streams: Streams, scope: Scope) -> Extent:
 
 def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Sides:
     """Builds both sides' histories after the state ``held``, with the lineage of all tables that exist or existed."""
-    # Most audits find neither the consumer's notes nor foreign writes; then no join is necessary.
+    # Most audits find neither the consumer's notes nor errant transactions (foreign writes); then no join is necessary.
     noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
     foreign = bool(streams.watermark.foreign)
     of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)

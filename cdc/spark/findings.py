@@ -281,7 +281,7 @@ def stream_findings(
     streams: Streams, integrity: Integrity, topics: Topics, replication: Replication, folder: Path
 ) -> StreamFindings:
     """Builds the section on each of ``streams`` by itself, with the present time as ``audited_at``. Writes all foreign
-    writes to ``folder``.
+    writes (errant transactions) to ``folder``.
     """
     profiles = replication.profiles
     foreign, over_time, skipped = _listed(streams, replication)

@@ -35,7 +35,7 @@ class Streams:
     consumer's notes. By side, ``acts`` are the effects of statements, and ``skipped_events`` are the possible effects
     of events that a producer skipped. ``not_run`` contains the leader's records that the follower did not apply: the
     keys are their sequences, the values are their states in the ledger; ``sequences`` finds the leader's statements
-    that the follower ran. For the new transactions, ``unreached`` are the starts that no transaction reached
+    that the follower ran. For the new transactions, ``unreached`` shows where the follower's log lacks transactions
     (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, which are read only with a
     state, are the transactions' ids. ``base_copy`` is the dump that the follower began with, None if it began empty;
     ``acts``, ``skipped_events`` and ``copy_ends`` contain only effects after the base copy. ``copy_ends`` are the

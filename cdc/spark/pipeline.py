@@ -84,7 +84,7 @@ class Judgement:
 def judge(
     topics: Topics, replication: Replication, folder: Path, terms: Terms = NO_TERMS, *, for_state: bool = False
 ) -> Judgement:
-    """Compares both ``topics``, and writes drifted rows and foreign writes to ``folder``.
+    """Compares both ``topics``, and writes drifted rows and foreign writes (errant transactions) to ``folder``.
 
     ``for_state`` is true if the covered part will be kept in a state.
     """

@@ -59,7 +59,7 @@ def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
 
 
 def types_json(types: Iterable[str]) -> str:
-    """Writes the JSON of a record's column types, which is inserted after the column names."""
+    """Returns the JSON of a record's column types, which is inserted after the column names."""
     return f',"types":{json.dumps(list(types), ensure_ascii=False)}'
 
 

@@ -95,7 +95,7 @@ def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
     options: list[tuple[int, str]] = []
     for at, (before, item) in enumerate(pairwise(reader.items), 1):
         if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):
-            reader.at = at + 2  # after the partition's name
+            reader.at = at + 2  # skips the partition's name
             listed = reader.take("VALUES", "IN") or reader.take("VALUES", "LESS", "THAN")
             if listed and not _skip_brackets(reader):
                 reader.take("MAXVALUE")

@@ -77,23 +77,23 @@ arrive as rows.
 """
 ANY_DATABASE = Effect("SkipDatabase", "*")  # the effect of an event about which nothing is known
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
-IMPORTED = "the rows of a tablespace that comes or goes are in no binlog"
-_PARTITIONS = "the rows of a tablespace of single partitions that comes or goes are in no binlog"
+IMPORTED = "the rows of a discarded or imported tablespace are in no binlog"
+_PARTITIONS = "the rows of discarded or imported tablespaces of single partitions are in no binlog"
 _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added AUTO_INCREMENT column may differ"
-_OWN_VALUES = "each server has another answer to a function in it"
-_UNSAFE_VALUES = "each execution has another answer to a function in it"
-_OWN_DIGITS = "how many digits a division gives depends on div_precision_increment, which is in no log"
-_OWN_WEEKS = "what WEEK gives without a mode depends on default_week_format, which is in no log"
+_OWN_VALUES = "a function in it returns another value on each server"
+_UNSAFE_VALUES = "a function in it returns another value at each execution"
+_OWN_DIGITS = "the number of digits of a division depends on div_precision_increment, which is in no log"
+_OWN_WEEKS = "the result of WEEK without a mode depends on default_week_format, which is in no log"
 ITS_ROWS = "its rows were logged as a query, not as rows"
-TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
+TEMPORARY = "it created a temporary table, which hides the table of the same name from later statements of its session"
 COPIED_AGAIN = frozenset({IMPORTED, _OWN_NUMBERS, _OWN_VALUES, _OWN_DIGITS})
 """The reasons (``Effect.unfaithful``) why only the rows of the altered table would differ: a follower can execute the
 statement, if the table is copied again after it. After the other reasons, a follower may not execute the statement, or
 it is not known on which table it was executed.
 """
 
-_HIDDEN = "its event does not show that it was on a table and not on a temporary table of its session with that name"
-_LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a temporary table of its session"
+_HIDDEN = "its event does not show whether it was on the table or on a temporary table of its session with that name"
+_LIKE_HIDDEN = "its event does not show whether the table after LIKE was a temporary table of its session"
 
 # The results of these functions depend on the session. MySQL 9.7 accepts them in the default of an added column, while
 # it refuses UUID() and similar functions with error 1674.

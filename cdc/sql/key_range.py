@@ -10,7 +10,7 @@ __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, through: Sequence[str] | None) -> str:
-    """Writes the condition for rows whose key comes after ``after`` and not after ``through``, in the order of the key
+    """Returns the condition for rows whose key comes after ``after`` and not after ``through``, in the order of the key
     ``columns``.
 
     All arguments are SQL: quoted names, and a literal for each name. None means no bound. Raises ValueError if a bound
@@ -33,8 +33,8 @@ def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last:
 
 
 def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str:
-    """Writes the condition that a row has one of ``keys`` in ``columns``. ``keys`` must not be empty; all arguments are
-    SQL."""
+    """Returns the condition that a row has one of ``keys`` in ``columns``. ``keys`` must not be empty; all arguments
+    are SQL."""
     rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
     return f"({' OR '.join(rows)})"
 
@@ -42,7 +42,7 @@ def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str
 def misplaced_rows(
     table: str, partition: str, columns: Sequence[str], *, index: str = "", nullable: bool = False
 ) -> str:
-    """Writes the SELECT that finds a row which is in ``partition`` but belongs in another partition; all names are SQL.
+    """Returns the SELECT that finds a row in ``partition`` that belongs in another partition; all names are SQL.
 
     ``columns`` are the columns of a key; with a ``nullable`` key the SELECT finds only rows without NULLs in the key. A
     condition on the key never finds a misplaced row, even if the query names the partition of that row, because the

@@ -175,7 +175,7 @@ _GENERATED_KEY = _pattern(
 # In these character sets the second byte of a character may be a backslash. The server does not double it in the
 # literals that it prints.
 _UNSAFE = frozenset({"big5", "cp932", "gb18030", "gbk", "sjis"})
-_UNCERTAIN = "it is not certain whether the server wrote it, in UTF-8"
+_UNCERTAIN = "it is not certain whether the server itself wrote the text, in UTF-8"
 
 
 def in_one_charset(

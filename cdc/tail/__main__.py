@@ -55,7 +55,7 @@ def main() -> int:
     parser.add_argument(
         "-n", "--records", type=int, metavar="N", help="how many of the last (default 10; with --since all from then)"
     )
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with new records until interrupted")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue with new records until interrupted")
     parser.add_argument("--json", action="store_true", help="each record's JSON as it is in Kafka")
     wanted = parser.add_argument_group("which records")
     wanted.add_argument(

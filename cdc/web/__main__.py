@@ -49,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> int:
     first = profiles[0][1]
     setup_logging(level=first.log.level, form=first.log.format)
     _require_extra()
-    from cdc.web.program import serve  # it imports packages that the extra installs
+    from cdc.web.program import serve  # this module imports packages of the extra ``web``
 
     log = functools.partial(event, logging.getLogger("cdc.web"))
     listen = ServerAddress.parse(arguments.listen, key="--listen") if arguments.listen else None

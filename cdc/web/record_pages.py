@@ -161,7 +161,7 @@ class FollowedIndex:
         try:
             while not stop.is_set() and (left := self._index.refresh(stop=stop, seconds=_SLICE_SECONDS).behind):
                 self.error = ""
-                if left == before:  # another process reads them
+                if left == before:  # no progress: another process updates the index
                     stop.wait(_AGAIN_SECONDS)
                 before = left
         except CdcError as failure:

@@ -77,7 +77,7 @@ class Search:
         return (first, last) if found["range"] else (first, first)
 
     def query(self, **changed: object) -> str:
-        """Writes the query of this search, with some values ``changed`` and without empty values."""
+        """Returns the query of this search, with some values ``changed`` and without empty values."""
         values: dict[str, object] = {name: getattr(self, name) for name in _TEXTS}
         values |= {"kind": list(self.kinds), "order": "oldest" if self.oldest_first else "", "cursor": self.cursor}
         values |= changed

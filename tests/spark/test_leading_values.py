@@ -161,7 +161,7 @@ def test_a_record_that_is_damaged() -> None:
     with pytest.raises(ValueError, match="utf-8"):
         image_texts(as_written(body).replace(b'"x"', b'"\xff"'), [0], of=1, sequence=3)
     for value, sequence in ((None, 3), (as_written(body), 33)):
-        with pytest.raises(ValueError, match="gone, or another one"):
+        with pytest.raises(ValueError, match="deleted, or is another record"):
             image_texts(value, [0], of=1, sequence=sequence)
 
 

@@ -3,7 +3,7 @@ chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk. Rows of the first kind have the same value of the record's key, but are
 outside of the chunk's range. Rows of the second kind have the same value of another unique key. Such a row differs from
-the leader's row with its key (``plan.chunk_plan``), which a later chunk or change will store.
+the leader's row with the same key, which a later chunk or change will store (``plan.chunk_plan``).
 """
 
 import logging
@@ -51,7 +51,7 @@ class Chunks:
         self._ranges = RangeRows(session, RowCounts(session))
 
     def apply(self, covering: ChunkPlan) -> None:
-        """Applies a chunk after its planned statements were rolled back. Raises Unapplicable, Interrupted."""
+        """Applies a chunk whose plan failed and was rolled back. Raises Unapplicable, Interrupted."""
         chunk = covering.chunk
         self._session.run([b"SAVEPOINT chunk"])
         try:
@@ -86,14 +86,14 @@ class Chunks:
 
     def _apply_piece(self, covering: ChunkPlan) -> None:
         """Applies one piece of a table that is copied in pieces. The first piece empties the table, so only rows of
-        other pieces can have the same unique key."""
+        other pieces can have the same value of a unique key."""
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
         except (Refused, Mismatch) as error:
             _tell_failed(covering.chunk, error)
             self._apply_rows(covering)
             if self._row_by_row.removed:
-                raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
+                raise _clash(covering.chunk, f"{self._row_by_row.removed} rows block other rows") from None
 
     def _apply_whole(self, covering: ChunkPlan) -> bool:
         """Deletes the rows that block the chunk's rows, and adds the chunk's rows; returns False if that fails."""
@@ -121,9 +121,9 @@ class Chunks:
         try:
             lacking = self._ranges.lacks(chunk, self._tables.shape(chunk.uri), size=PACKET_BYTES)
         except (*INCOMPARABLE, Refused) as error:
-            raise _clash(chunk, f"and whether all are there can't be told ({error})") from None
+            raise _clash(chunk, f"and it can't be checked whether all rows are stored ({error})") from None
         if lacking:
-            raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are not there afterwards")
+            raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are missing afterwards")
 
     def _run(self, made: Iterator[Statement]) -> list[int]:
         """Executes the statements, and returns the row counts of the DELETEs among them. Raises Mismatch for a wrong
@@ -178,7 +178,7 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
         f"key on the follower: {what}",
         code="CDC-COPY-UNIQUE-KEY",
         record=chunk,
-        hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
+        hint="give the table the leader's keys (SHOW CREATE TABLE on both): with the same columns and collations",
     )
 
 

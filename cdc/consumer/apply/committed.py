@@ -126,7 +126,7 @@ def lost(error: Interrupted, *, after: int) -> Disconnected:
     applied.
     """
     return Disconnected(
-        f"the follower does not take the changes: {error}",
+        f"the follower does not accept the changes: {error}",
         code="CDC-FOLLOWER-GONE",
         where=f"the batch after sequence {after}",
         hint=HINTS.get(error.code, _AWAY),

@@ -136,7 +136,7 @@ class PlacedStatements:
                 code="CDC-FOLLOWER-STATEMENT-UNKNOWN",
                 record=record,
                 hint="if the user lacks REPLICATION SLAVE, grant it and start again; if the binlog is gone, look at "
-                f"the follower: where the statement took effect, go on with --skip, else DELETE FROM {ledger} WHERE "
+                f"the follower: if the statement took effect, continue with --skip, else DELETE FROM {ledger} WHERE "
                 f"resource={quoted(record.uri.resource)} AND sequence={record.sequence}, and start again",
             ) from None
 
@@ -164,8 +164,8 @@ class PlacedStatements:
 
 _LOG = logging.getLogger("cdc.consumer")
 _THERE = (
-    "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
-    "else undo it there and start again"
+    "the follower already has this change: if it is now as on the leader, nothing is lost by skipping the record; else "
+    "undo the change on the follower and start again"
 )
 # The error numbers for syntax, functions, engines, character sets, collations, and kinds of columns and keys that only
 # some versions of MySQL accept.
@@ -194,8 +194,8 @@ _HINTS = {
     "its name, and start again",
 }
 _OTHER_NUMBERS = (
-    "make the follower's table one of InnoDB without partitions, with the leader's primary key; else run the statement "
-    "on the follower by hand so that the rows get the leader's numbers, and go on with --skip"
+    "make the follower's table an InnoDB table without partitions, with the leader's primary key; or run the statement "
+    "on the follower by hand so that the rows get the leader's numbers, and continue with --skip"
 )
 _OTHER_ZEROS = (
     "on the follower, give the column the leader's numbers where it is 0 or NULL, and start again; or leave "
@@ -203,11 +203,11 @@ _OTHER_ZEROS = (
 )
 _ANY_ORDER = (
     "on the follower, add the column without AUTO_INCREMENT, give it the leader's numbers, make it AUTO_INCREMENT, and "
-    "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT; "
+    "continue with --skip; or filter the table out, and copy it on the leader: CREATE TABLE new … SELECT; "
     'with producer.on_unrepeatable = "copy" the next such statement passes'
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
-_UNCOMMITTED_SECONDS = 1.0  # a run ends after this time, so that its statements are committed
+_UNCOMMITTED_SECONDS = 1.0  # a run of statements ends after this time, and is then committed
 _SHOWN = 100_000  # characters; longer texts of skipped statements are cut, since they might exceed the packet size
 
 
@@ -411,7 +411,7 @@ class DdlLedger:
         in_copy = self._copied.has(record)
         if not (all(wanted) or in_copy or only_maintains(record)):
             raise Unapplicable(
-                f"a statement crosses the border of the filters: {excerpt(record.query)}",
+                f"only a part of a statement passes the filters: {excerpt(record.query)}",
                 code="CDC-CONSUMER-FILTERS-CROSSED",
                 record=record,
                 hint=way_across(record, self._passes),
@@ -434,7 +434,7 @@ class DdlLedger:
         reason = other_numbers(self._session, effect, same_engine=not self._statements.changes_engines)
         if reason:
             raise Unapplicable(
-                f"the follower may number the rows otherwise than the leader, {reason}: {excerpt(record.query)}",
+                f"the follower may number the rows differently from the leader, {reason}: {excerpt(record.query)}",
                 code="CDC-FOLLOWER-NUMBERING",
                 record=record,
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
@@ -479,7 +479,7 @@ class DdlLedger:
         return gtid
 
     def _refusal(self, record: Record, error: Refused) -> Unapplicable:
-        hint = _HINTS.get(error.code, "make the follower take it and start again")
+        hint = _HINTS.get(error.code, "make the follower accept it and start again")
         if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
             hint = _other_form(record, self._session.version, self._leader_version())
         # The hint mentions the definer, because only a user with SYSTEM_USER may name a system user as definer, such as
@@ -487,8 +487,8 @@ class DdlLedger:
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
             hint = (
                 f"on the follower: GRANT {_one_of_each(lacking[1])} ON *.* TO the user of the consumer's profile, and "
-                "start again: nothing is lost; where the server grants none, do on the follower by hand what the "
-                "statement does, such as with another definer, and go on with --skip"
+                "start again: nothing is lost; if the server grants none, do on the follower by hand what the "
+                "statement does, for example with another definer, and continue with --skip"
             )
         return Unapplicable(
             f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
@@ -514,15 +514,15 @@ def _tell_doubles(record: Record) -> None:
     if tables and _MAKES_DOCUMENTS.search(record.query):
         table = Uri.parse(tables[0])
         event(
-            _LOG, "documents that the statement made of text may have other doubles here than on the leader",
+            _LOG, "JSON documents that the statement made from text may contain other doubles than on the leader",
             level=logging.WARNING, sequence=record.sequence, uri=tables[0],
             hint=f"copy the table again: {copy_command((table.database, table.table or ''))}",
         )  # fmt: skip
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """Returns the name by which the filters decide, of the object ``uri`` or, in a rename, ``to``. Unless the object is
-    a table, view or index, this is only the name of its database.
+    """Returns the name by which the filters judge the object ``uri`` or, in a rename, ``to`` (``end`` chooses): only
+    the database's name, unless the object is a table, view or index.
     """
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
@@ -538,6 +538,6 @@ def _other_form(record: Record, version: int, leader: str) -> str:
     same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""
     return (
         f"the follower is MySQL {version_text(version)}, and the leader, which took it, {leaders} or of other "
-        f"settings; run it on the follower in a form that this version takes,{same} and go on with --skip: then no row "
+        f"settings; run it on the follower in a form that this version takes,{same} and continue with --skip: no row "
         "is lost by that"
     )

@@ -92,7 +92,7 @@ class Execution:
         executor.recover(checkpoint)
 
     def prefer_serial(self) -> None:
-        """Lets the next batches be executed serially, because a parallel run has failed."""
+        """Makes ``put`` execute the next batches serially, because a parallel run has failed."""
         self._serial_batches, self._operations = _SERIAL_BATCHES, None
 
     def _is_independent(self, batch: PlannedBatch) -> bool:

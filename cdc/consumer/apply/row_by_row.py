@@ -50,11 +50,11 @@ __all__ = ["NonStrictWriter", "RowByRow", "RowDifferences", "keeping"]
 _SAVEPOINT = "non_strict"
 _BEFORE = b"SAVEPOINT before_row"
 _COMPUTED = (
-    "a generated column becomes another one here than on the leader: it depends on a setting of the leader's session, "
-    "such as sql_mode, block_encryption_mode or, where it divides, div_precision_increment, which both servers need "
-    "alike (SET PERSIST, then FLUSH TABLES); or, where it reads a TIMESTAMP, on its time zone, where it names days or "
-    "months, on lc_time_names, where it parses JSON, on the server's version: make it a plain column of its type on "
-    "the follower"
+    "a generated column gets another value here than on the leader: it depends on a setting such as sql_mode, "
+    "block_encryption_mode or, if it divides, div_precision_increment, which must be the same on both servers (SET "
+    "PERSIST, then FLUSH TABLES); or, if it reads a TIMESTAMP, on the session's time zone, if it names days or months, "
+    "on lc_time_names, if it parses JSON, on the server's version: then make it a plain column of its type on the "
+    "follower"
 )
 
 
@@ -250,7 +250,7 @@ def _is_short(value: Value) -> bool:
 
 
 def _value(column: str, value: Value) -> str:
-    """Writes the condition that the column has this value or, for a JSON document, that the column is not NULL."""
+    """Returns the condition that the column has this value or, for a JSON document, that the column is not NULL."""
     if isinstance(value, dict) and not _DOCUMENTS.isdisjoint(value):
         return f"({identifier(column)} IS NOT NULL)"
     return f"COALESCE(({exact(column, value)}),0)"

@@ -10,7 +10,7 @@ from cdc.model.values import display
 __all__ = ["ambiguous", "refusal", "shown_key", "stopped"]
 
 _SHOWN = 200  # characters; a longer key or statement is cut
-_MEND = "make the follower's table take what the leader's takes and start again; nothing was applied in part"
+_MEND = "alter the follower's table so that it accepts the leader's rows, and start again; nothing was applied in part"
 _BINLOG = "on the follower: SET PERSIST max_binlog_cache_size to the leader's at least; then start again"
 _HINTS = {1197: _BINLOG, 1705: _BINLOG}
 

@@ -53,8 +53,8 @@ def take(session: _Session, name: str, *, former: int) -> None:
     if session.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
         holder = _holder(session, name)
         raise Locked(
-            f"another consumer is running on this follower: connection {holder} holds the lock (if it is of one "
-            f"that is gone, the server ends it {SILENT_SECONDS} s after its last statement, or now: KILL {holder})"
+            f"another consumer is running on this follower: connection {holder} holds the lock (if that consumer is "
+            f"gone, the server ends it {SILENT_SECONDS} s after its last statement, or now: KILL {holder})"
         )
 
 

@@ -66,7 +66,7 @@ class RowCounts:
             counted = self._rows(removal.count())
             for made in removal.of_counted({key.hex(): int(count) for key, count in counted}):
                 if made.operation == "Delete":
-                    _one_by_one(made, reason="they are not there as often as they go, or in columns of other types")
+                    _one_by_one(made, reason="there are fewer of them than to delete, or columns have other types")
                 yield made
 
     def _keys(self, removal: Removal) -> list[str]:
@@ -225,8 +225,8 @@ def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
     """
     uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
     return Unapplicable(
-        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong in another one, where a "
-        "copy does not find them",
+        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong in another partition, so "
+        "that a copy does not find them",
         code="CDC-COPY-MISPLACED-ROWS",
         record=chunk,
         hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",

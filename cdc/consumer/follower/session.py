@@ -498,7 +498,7 @@ class Session:
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
 
-NOT_TAKEN = "the follower does not take LOAD DATA LOCAL: adding many rows costs it twice as much CPU"
+NOT_TAKEN = "the follower does not accept LOAD DATA LOCAL: inserting many rows costs twice as much CPU"
 SWITCH_ON = "on the follower: SET PERSIST local_infile = ON, then start the consumer again"
 _CHUNK = 1 << 16
 

@@ -61,7 +61,7 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
     if effect.filled and (effect.filled.casefold() in counters or not _has_rows_to_number(session, effect)):
         return ""  # no row needs a number, or the column was AUTO_INCREMENT already, and an ALTER keeps its zeros
     if counters - {name.casefold() for name in effect.dropped}:
-        return "its numbers go on from a counter that only the leader knows"
+        return "its numbers continue from a counter that only the leader knows"
     if effect.any_order:
         return ""
     engines = session.rows(f"SELECT ENGINE FROM information_schema.TABLES {where}")

@@ -75,7 +75,7 @@ class Triggers:
         """Returns the error, with the statements that drop the triggers of all replicated tables in the database."""
         replicated = [name for name, of in self._triggers(table) if self._passes(table._replace(table=of))]
         return PromiseError(
-            "the follower's table has triggers, which would repeat what the leader's have done",
+            "the follower's table has triggers, which would repeat the changes of the leader's triggers",
             code="CDC-FOLLOWER-TRIGGERS",
             where=str(table),
             hint=f"on the follower: {'; '.join(_dropped(table, name) for name in replicated)}; "
@@ -96,7 +96,7 @@ class Triggers:
         ((scheduler,),) = self._session.rows("SELECT @@GLOBAL.event_scheduler")
         if scheduler == "ON":
             raise PromiseError(
-                "the follower runs events of a replicated database, which would repeat what the leader's do",
+                "the follower runs events of a replicated database, which would repeat changes of the leader's events",
                 code="CDC-FOLLOWER-TRIGGERS",
                 where=str(table._replace(table=None)),
                 hint=f"on the follower: SET sql_log_bin = 0, since the audit takes an ALTER for drift; {disable}",

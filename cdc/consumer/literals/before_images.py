@@ -68,7 +68,7 @@ def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence
 
 
 def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
-    """Writes the condition that a row equals ``image`` in the columns at ``indexes``.
+    """Returns the condition that a row equals ``image`` in the columns at ``indexes``.
 
     Raises ValueError for an invalid value.
     """

@@ -106,7 +106,7 @@ def float_text(number: float) -> str:
     if not digits:
         return "-0.0" if sign else "0.0"
     if not isinstance(exponent, int):
-        raise ValueError(f"not a number of a record: {number}")
+        raise ValueError(f"JSON has no such number: {number}")
     point = len(found) + exponent  # the number of digits before the point
     if point <= -_MOST_DIGITS or (point > _MOST_DIGITS and point >= len(digits)):
         text = f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{point - 1}"
@@ -120,7 +120,7 @@ def float_text(number: float) -> str:
 
 
 def document_text(document: str) -> str:
-    """Writes SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is
+    """Returns SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is
     NULL.
     """
     types = [f"IFNULL({each},'')" for each in member_types(document)]
@@ -171,7 +171,7 @@ def _are_short(texts: Sequence[str]) -> bool:
 
 
 def _one_of(column: str, texts: Sequence[str]) -> str:
-    """Writes the condition that a column has the value of one of these literals."""
+    """Returns the condition that a column has the value of one of these literals."""
     name = identifier(column)
     values = [text for text in texts if text != "NULL"]
     conditions = [f"{name} IN ({','.join(values)})"] if values else []

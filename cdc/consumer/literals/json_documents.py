@@ -42,7 +42,7 @@ _Columns = list[tuple[str, str]]  # for each column, its type and the literal of
 
 
 def document(content: Any) -> str:
-    """Writes SQL for a JSON document without members of SQL types."""
+    """Returns SQL for a JSON document without members of SQL types."""
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
 
 
@@ -89,7 +89,7 @@ def _tree(content: Any, tree: Any) -> Any:
 
 
 def typed_document(content: Any) -> str:
-    """Writes SQL for a document whose members have SQL types. Raises ValueError if no expression can return the
+    """Returns SQL for a document whose members have SQL types. Raises ValueError if no expression can return the
     document.
     """
     columns: _Columns = []
@@ -110,7 +110,7 @@ def typed_document(content: Any) -> str:
 
 
 def same_document(name: str, text: str) -> str:
-    """Writes the condition that the column ``name`` contains exactly the document ``text``, not only an equal document.
+    """Returns the condition that the column ``name`` contains exactly the document ``text``, not just an equal one.
 
     For the server the documents 1 and 1.0 are equal, but their texts differ. An INTEGER 1 and a DECIMAL 1 have the same
     text, and so have a DATE and a string, but their types differ. So both texts and types are compared.
@@ -126,7 +126,7 @@ def _parts(document: str) -> str:
 
 
 def member_types(document: str) -> list[str]:
-    """Writes SQL for the type of a document, and for the types of all its members; each may be NULL."""
+    """Returns SQL for the type of a document, and for the types of all its members; each may be NULL."""
     return [f"JSON_TYPE({document})", *(_types(document, path) for path in ("$**[*]", "$**.*"))]
 
 
@@ -136,7 +136,7 @@ def _types(document: str, path: str) -> str:
 
 
 def _node(node: Any, columns: _Columns) -> str:
-    """Writes SQL for a node of a typed document. As an argument of JSON_ARRAY or JSON_OBJECT, the SQL has the type of
+    """Returns SQL for a node of a typed document. As an argument of JSON_ARRAY or JSON_OBJECT, the SQL has the type of
     the node.
     """
     if isinstance(node, float):
@@ -162,7 +162,7 @@ def _node(node: Any, columns: _Columns) -> str:
 
 
 def _opaque(kind: int, content: str, columns: _Columns) -> str:
-    """Writes SQL for bytes that become a member with MySQL's field type ``kind``."""
+    """Returns SQL for bytes that become a member with MySQL's field type ``kind``."""
     literal, length = from_base64(content), len(base64.b64decode(content))
     if kind == _VARBINARY:
         return literal

@@ -75,7 +75,7 @@ class StagedBlob:
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """Writes the literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so
+    """Returns the literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so
     that this program has no second copy of its text.
     """
     if isinstance(content, StagedBlob):

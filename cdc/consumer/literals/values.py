@@ -69,11 +69,11 @@ def _number(content: object) -> str:
     try:
         return SCALARS["Double"](content)
     except (OverflowError, TypeError) as error:
-        raise ValueError(f"not a number of a record: {error}") from None
+        raise ValueError(f"a record has no such number: {error}") from None
 
 
 def found_rounded(name: str, number: str, column: Rounded) -> str:
-    """Writes the condition that the column ``name`` equals the number of this literal; the server can use an index for
+    """Returns the condition that the column ``name`` equals the number of this literal; the server can use an index for
     it.
 
     For the index, the condition contains a range. The range includes the number even after the server has rounded the
@@ -89,7 +89,7 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
 
 
 def number_table(numbers: Sequence[tuple[Rounded, str]], *, prefix: str) -> str:
-    """Writes SQL for a table of one row that contains these numbers (literals) in columns of these types. The columns
+    """Returns SQL for a table of one row that contains these numbers (literals) in columns of these types. The columns
     are named ``prefix`` plus a number, beginning with 0.
     """
     columns = [
@@ -126,7 +126,7 @@ def seconds(microseconds: int) -> str:
 
 
 def literal(value: Value) -> str:
-    """Writes the literal that stores exactly this value. Raises ValueError for an invalid value."""
+    """Returns the literal that stores exactly this value. Raises ValueError for an invalid value."""
     if value == NULL:
         return "NULL"
     if value is DEFAULT:
@@ -140,7 +140,7 @@ def literal(value: Value) -> str:
 
 
 def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> str:
-    """Writes the condition that a column of a key equals ``value``. It compares in the column's own collation, so that
+    """Returns the condition that a column of a key equals ``value``. It compares in the column's own collation, so that
     the server can use an index.
 
     ``rounded`` contains the columns FLOAT(M,D) and DOUBLE(M,D) of the table.
@@ -159,7 +159,7 @@ def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUND
 
 
 def exact(column: str, value: Value) -> str:
-    """Writes the condition that a column has exactly this value, not only an equal value.
+    """Returns the condition that a column has exactly this value, not only an equal value.
 
     The condition begins with a plain equality if the server may use an index for it.
     """

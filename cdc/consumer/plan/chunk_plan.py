@@ -105,10 +105,10 @@ def check_copying(record: Record, schema: TableSchema) -> None:
     name = f"{record.uri.database}.{record.uri.table}"
     if not _fits(record, schema):
         raise Unapplicable(
-            f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            f"table {name} is being copied, but has other columns or another key on the follower, or is missing there",
             code="CDC-COPY-OTHER-COLUMNS",
             record=record,
-            hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
+            hint=f"define it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
         )
     if schema.cascading and record.operation in ("Update", "Delete") and not _all_logged(record):
         raise Unapplicable(
@@ -214,7 +214,7 @@ _ORDERED: dict[str, tuple[str, ...]] = {
     "DateTime": ("datetime",),
     "Timestamp": ("timestamp",),
 }
-_AS_ON_LEADER = "make its key as on the leader (ALTER TABLE), or leave the table out with the filters"
+_AS_ON_LEADER = "define its key as on the leader (ALTER TABLE), or leave the table out with the filters"
 
 
 @dataclass(slots=True)
@@ -304,8 +304,7 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
 
 
 def in_range(chunk: Record) -> str:
-    """Writes the condition that a row of the follower's table is in the chunk's range, or has one of the chunk's
-    keys."""
+    """Returns the condition that a row on the follower is in the chunk's range, or has one of the chunk's keys."""
     assert chunk.range is not None
     if chunk.range.piece is not None:
         return "TRUE" if chunk.range.piece == 0 else "FALSE"
@@ -347,13 +346,13 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
     collations = chunk.range.collations if chunk.range else None
     theirs = collations[number] if collations else None
     if tag not in _ORDERED:
-        what = f"whose values ({tag}) have no order that a range could name"
+        what = f"whose values ({tag}) have no order, so that no range of keys can contain them"
     elif kind not in _ORDERED[tag] or column in schema.rounded:
         what = f"which is of the type {kind} here, and whose values are {tag} on the leader: another order"
     elif collation is None:
         return
     elif theirs is None:
-        what = "of which the record does not say how the leader orders it (collations)"
+        what = "whose collation on the leader is not in the record"
     elif _named(theirs) == _named(collation):
         return
     else:

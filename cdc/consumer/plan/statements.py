@@ -63,7 +63,7 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
 
 
 def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
-    """Writes the INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
+    """Returns the INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
     record, image = change.record, change.row.after or []
     # DEFAULT is left out, since a query can't select it.
     written = [index for index in written if image[index] is not DEFAULT]
@@ -73,7 +73,7 @@ def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str,
 
 
 def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded], *, where: str) -> bytes:
-    """Writes the UPDATE that changes a row with a key to its after-image, in the columns ``written``."""
+    """Returns the UPDATE that changes a row with a key to its after-image, in the columns ``written``."""
     record = change.record
     texts, source = _copied(record, change.row.after or [], written, rounded)
     table = table_name(record.uri)
@@ -149,13 +149,13 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """Writes the query for the follower's first rows with these images, limited to the number of rows to delete.
+        """Returns the query for the follower's first rows with these images, limited to the number of rows to delete.
         The query returns the artificial key of each row.
         """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
     def count(self) -> str:
-        """Writes the query that counts the follower's rows with each image."""
+        """Returns the query that counts the follower's rows with each image."""
         # Without NO_MERGE the server would refuse the JSON_TABLE in a GROUP BY.
         found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
@@ -361,15 +361,14 @@ def _done(step: Step) -> Step:
 
 
 def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """Writes the statement for a single change. A change that needs two statements must have been split by
-    ``apart``."""
+    """Returns the statement for a single change; ``apart`` must have split a change that needs two statements."""
     step = Step(change.record.operation, [change], rounded=rounded)
     (statement,) = _step(step, generated(change.record.uri), size=0)
     return statement
 
 
 def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """Writes the statement that deletes the row with the change's before-image, if that row exists."""
+    """Returns the statement that deletes the row with the change's before-image, if that row exists."""
     row, where = _before(change), matcher(change.record, rounded)
     return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
 

@@ -90,7 +90,7 @@ class TableSchema:
         return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
 
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
-        """Like ``matches``, but also true if the unique key covers only the first characters of its columns."""
+        """Whether ``matches`` is true, or would be if the unique key covered its columns in their whole length."""
         return self.has(columns) and any(
             {part.column for part in parts} == set(key) and not any(part.nullable for part in parts)
             for parts in self.unique_keys.values()

@@ -31,10 +31,10 @@ class Beginning(Protocol):
     """Determines the state with which a follower begins; the interface of ``Attachment``."""
 
     def begin(self, session: Session) -> list[bytes]:
-        """See ``Attachment``."""
+        """Returns the statements that commit with the first checkpoint; see ``Attachment``."""
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """See ``Attachment``."""
+        """Returns the base copy with which the follower began; see ``Attachment``."""
 
 
 class Attachment:
@@ -117,8 +117,8 @@ class Attachment:
                 f"the follower has executed {there} of the leader's transactions, the key says {held}",
                 code="CDC-BASE-COPY-GTIDS-DIFFER",
                 where=COPY_KEY,
-                hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
-                "rule, beside the GTIDs of its own",
+                hint="write the GTID set of the copy that this follower was made from; usually, the follower's "
+                "gtid_executed contains it, besides the GTIDs of the follower's own transactions",
             )
 
 
@@ -132,7 +132,7 @@ def _require_no_seed(session: Session, resource: str) -> None:
             f"cdc-seed has not ended: the follower lacks rows that the leader has at sequence {seed.upto}",
             code="CDC-FOLLOWER-BEING-SEEDED",
             where=f"{session.schema}.seeds of {resource!r}",
-            hint="run cdc-seed again, which goes on; or start over with a fresh follower",
+            hint="run cdc-seed again, which continues; or start over with a fresh follower",
         )
 
 
@@ -179,8 +179,8 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
             f"began its commit log, which goes back only to sequence {oldest.next_sequence}",
             code="CDC-BASE-COPY-TOPIC-MAYBE-LATE",
             where=COPY_KEY,
-            hint=f"{_NEWER}; where the log never goes back far enough, stop cdc-producer, make the copy, and start "
-            "this consumer before it",
+            hint=f"{_NEWER}; if the log never goes back far enough, stop cdc-producer, make the copy, and "
+            "start this consumer before cdc-producer",
         )
 
 

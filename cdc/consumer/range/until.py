@@ -54,7 +54,7 @@ class Place:
                 f"{text!r} has no time zone",
                 code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
-                hint=f"write {text}Z for UTC, or {text}+02:00 where clocks are two hours ahead of it",
+                hint=f"write {text}Z for UTC, or {text}+02:00 for a zone two hours ahead of UTC",
             )
         return cls(text, time_us=(time - _BEGINNING) // timedelta(microseconds=1))
 

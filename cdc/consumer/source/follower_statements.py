@@ -127,7 +127,7 @@ def with_same_keys(record: Record, *, version: int, leader: Callable[[], str]) -
             code="CDC-STATEMENT-COLUMN-REFERENCES",
             record=record,
             hint="run it on the follower by hand, with CONSTRAINT … FOREIGN KEY … as SHOW CREATE TABLE shows it on the "
-            "leader, if it does, and go on with --skip",
+            "leader, if it does, and continue with --skip",
         )
     event(
         _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
@@ -170,7 +170,7 @@ def _of_invoker(record: Record) -> Record:
             f"the definer of a view or routine can't be changed for certain: {excerpt(record.query)}",
             code="CDC-STATEMENT-DEFINER",
             record=record,
-            hint="create the object on the follower by hand, with SQL SECURITY INVOKER, and go on with --skip",
+            hint="create the object on the follower by hand, with SQL SECURITY INVOKER, and continue with --skip",
         )
     for start, end, text in reversed(changes):
         record = spliced(record, start, end, text)

@@ -387,7 +387,7 @@ class KafkaReader:
                 "the topic was deleted while reading",
                 code="CDC-TOPIC-DELETED",
                 where=f"topic {gone[0]} on {self._servers}",
-                hint="start again for a check against the checkpoint; where it is there, check the ACLs",
+                hint="start again, so that the checkpoint is checked; if the topic exists, check the ACLs",
             )
 
     def _answers(self) -> None:

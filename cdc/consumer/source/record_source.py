@@ -316,8 +316,8 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``RecordSource``. Raises PromiseError for a gap, which means that a sequence is committed but no topic
-        contains it.
+        """Yields records in order; see ``RecordSource``. Raises PromiseError for a gap: no topic has a committed
+        sequence.
         """
         wait = 0.0
         while not stop.is_set() and not self._at_end():
@@ -358,11 +358,11 @@ class MergedSource:
                 return
 
     def drained(self) -> bool:
-        """See ``RecordSource``."""
+        """Whether every known record was yielded; see ``RecordSource``."""
         return self._merged.next_sequence >= self._committed and not self._reader.away
 
     def read_ahead(self) -> bool:
-        """See ``RecordSource``."""
+        """Parses one message that has arrived; see ``RecordSource``."""
         if self._merged.waiting_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:

@@ -60,7 +60,7 @@ class Spellings:
     """The leader's spelling of each name on the follower, after the last record that was read from the stream.
 
     The spellings are stored in the database ``schema``. ``passes(uri)`` decides whether an object is replicated to this
-    follower; ``uri`` contains folded names.
+    follower; ``uri`` contains folded names (in lower case).
     """
 
     def __init__(self, schema: str, resource: str, *, passes: Callable[[Uri], bool]) -> None:
@@ -85,10 +85,9 @@ class Spellings:
         self._refused.clear()
 
     def folded(self, record: Record) -> Record:
-        """Returns the record with folded names. Must be called for each record, in the order of the stream.
+        """Returns the record with its names in lower case (folded). Must be called for each record, in order.
 
-        Raises PromiseError for rows of a table if the name of another table on the follower has the same folded form.
-        """
+        Raises PromiseError for rows of a table if another table of the leader has the folded name on the follower."""
         if record.operation in ("Query", SKIPPED):
             if record.operation == "Query":
                 self._see(record)
@@ -216,9 +215,9 @@ def _two(record: Record, uri: Uri, other: Uri) -> Unapplicable:
         f"the follower has lower_case_table_names = 1, so the leader's {names_[0]} and {names_[1]} would be one {kind}",
         code="CDC-FOLLOWER-NAMES-MEET",
         record=record,
-        hint=f"rename one of them on the leader, leave both out with the consumer's [filters] until it is past that, "
-        "and have them copied when they are let in again (cdc-producer PROFILE --copy); or use a follower that was "
-        f"initialised with 0. Where the leader has no {names_[1]}, there is nothing to do here",
+        hint=f"rename one of them on the leader, leave both out with the consumer's [filters] until it has passed this "
+        "record, and have them copied when the filters include them again (cdc-producer PROFILE --copy); or use a "
+        f"follower that was initialised with 0. If the leader has no {names_[1]}, nothing needs to be done",
     )
 
 

@@ -37,8 +37,8 @@ def charset_of(record: Record) -> str:
 
 
 def quoting(record: Record) -> dict[str, Any]:
-    """Returns the options with which to parse the statement. Raises ValueError if the server might read the statement
-    differently."""
+    """Returns the options with which our parser reads the statement as the server does. Raises ValueError if the server
+    might read it differently."""
     modes = (record.context or {}).get("sql_mode", "")
     if not isinstance(modes, str) or not modes.isascii():
         raise ValueError(f"the sql_mode is {modes!r}")

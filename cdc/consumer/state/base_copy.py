@@ -76,8 +76,8 @@ class BaseCopy:
             return True  # the first piece was before the records of this run, and so before the end of the base copy
         self._begun.add(chunk.uri)
         event(
-            _LOG, "the copy of a table without a key began before this start: if it began before the dump for "
-            "consumer.start, too, the table has rows twice",
+            _LOG, "the copy of a table without a key began before this start of the consumer: if it also began before "
+            "the dump of consumer.start, the follower's table has rows twice",
             level=logging.WARNING, uri=chunk.uri, sequence=chunk.sequence,
             hint=f"then copy the table again: {copy_command((chunk.uri.database, chunk.uri.table or ''))}",
         )  # fmt: skip
@@ -108,8 +108,8 @@ class BaseCopy:
                 f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",
                 code="CDC-BASE-COPY-NO-GTIDS",
                 where=f"{COPY_KEY}, sequence {record.sequence}",
-                hint="everything before is applied; a follower can begin from a copy only where all transactions in "
-                "the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",
+                hint="everything before is applied; a follower can begin from a copy only if all "
+                "transactions in the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",
             )
 
 
@@ -169,11 +169,11 @@ def require_no_rewind(session: Session, checkpoint: Checkpoint) -> None:
     if upto is None or int(upto) <= checkpoint.sequence:
         return
     raise UserError(
-        f"an earlier version took the follower back (--rewind) from sequence {upto}, and applied records again up to "
-        f"{checkpoint.sequence} only: its rows are of two states",
+        f"an earlier version of cdc moved the follower back (--rewind) from sequence {upto}, and has applied records "
+        f"again up to {checkpoint.sequence} only: the follower's rows belong to two states of the leader",
         code="CDC-REWIND-UNFINISHED",
         where=f"{schema}.rewinds of {checkpoint.resource!r}",
-        hint=f"end it with that version (--until {upto}); or ask for a copy of all tables (cdc-producer PROFILE --copy "
+        hint=f"end the rewind with that version (--until {upto}); or copy all tables (cdc-producer PROFILE --copy "
         f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto}, "
         f"leader_file=NULL WHERE resource={resource}; DELETE FROM {schema}.rewinds WHERE resource={resource}",
     )

@@ -83,13 +83,13 @@ class Checkpoint:
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
-        """Writes the query for the row that ``from_rows`` parses."""
+        """Returns the query for the row that ``from_rows`` parses."""
         columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us, leader_file, leader_offset"
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
-        """Writes the query for the rows of offsets that ``from_rows`` parses."""
+        """Returns the query for the rows of offsets that ``from_rows`` parses."""
         return OFFSETS.select(schema, resource, "topic, number, topic_id, next_offset")
 
     @classmethod
@@ -102,7 +102,7 @@ class Checkpoint:
         return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us, position)
 
     def insert(self) -> str:
-        """Writes the statement that inserts the row of a leader, before its first record is applied."""
+        """Returns the statement that inserts the row of a leader, before its first record is applied."""
         return CHECKPOINT.insert(
             self.schema,
             self.resource,
@@ -125,7 +125,7 @@ class Checkpoint:
         )
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
-        """Writes the statement that updates the row from this checkpoint to ``target``.
+        """Returns the statement that updates the row from this checkpoint to ``target``.
 
         It matches no row if another consumer has updated the row.
         """
@@ -140,7 +140,7 @@ class Checkpoint:
         )
 
     def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
-        """Writes the statement that stores the offsets in topics other than the checkpoint's own topic; None if there
+        """Returns the statement that stores the offsets in topics other than the checkpoint's own topic; None if there
         are no such offsets.
         """
         rows = ", ".join(
@@ -167,7 +167,7 @@ class Checkpoint:
 
 
 def others(schema: str) -> str:
-    """Writes the query for the databases other than ``schema`` that contain a checkpoint table."""
+    """Returns the query for the databases other than ``schema`` that contain a checkpoint table."""
     return (
         "SELECT TABLE_SCHEMA FROM information_schema.COLUMNS WHERE TABLE_NAME='checkpoint' "
         f"AND COLUMN_NAME='leader_gtid' AND TABLE_SCHEMA<>{quoted(schema)} AND TABLE_SCHEMA RLIKE '^[0-9A-Za-z_$-]+$'"
@@ -175,7 +175,7 @@ def others(schema: str) -> str:
 
 
 def select_leader(resource: str, *, schema: str) -> str:
-    """Writes the query for five columns: the binlog file, offset, GTID and commit time of the last applied record, and
+    """Returns the query for five columns: the binlog file, offset, GTID and commit time of the last applied record, and
     the time at which it was applied.
     """
     columns = "leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at"

@@ -68,6 +68,6 @@ def note(session: Session, conflict: Conflict) -> None:
 
 
 def newest(schema: str, resource: str, *, limit: int) -> str:
-    """Writes the query for the newest conflicts, newest first, with all columns except the resource, in the order of
+    """Returns the query for the newest conflicts, newest first, with all columns except the resource, in the order of
     the table."""
     return f"{CONFLICTS.select(schema, resource, _COLUMNS)} ORDER BY number DESC LIMIT {limit}"

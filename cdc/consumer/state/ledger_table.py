@@ -3,10 +3,9 @@ statements.
 
 Each statement has a row with its state:
 
-intent       the statement is about to run, or ran before the consumer ended without recording this
-done         the statement ran
-not applied  the statement is not for this follower, or was in its base copy; ``note`` contains the reason
-skipped      the operator left the record out (``--skip``); ``note`` contains the follower's error
+intent the statement is about to run, or it ran, and the consumer ended before it noted this done the statement ran not
+applied the statement is not for this follower, or was in its base copy; ``note`` contains the reason skipped the
+operator left the record out (``--skip``); ``note`` contains the follower's error
 
 Each statement gets a GTID and is executed under it; the GTID is in the ledger before the statement is executed. A new
 GTID has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If
@@ -80,7 +79,7 @@ _NOTE = 255
 
 
 def upgrade(schema: str) -> str:
-    """Writes the statement that changes a table of an older version to the current version."""
+    """Returns the statement that changes a table of an older version to the current version."""
     # All changes are in one statement, so that after a crash the table has either the older or the current version. An
     # older consumer can use the current version, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
@@ -88,8 +87,7 @@ def upgrade(schema: str) -> str:
 
 
 def has_context(schema: str) -> str:
-    """Writes the query that returns one row if the table has the current version, and no row if it needs
-    ``upgrade``."""
+    """Returns a query with one row if the table has the current version, and without a row if it needs ``upgrade``."""
     return (
         f"SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA={quoted(schema)} "
         "AND TABLE_NAME='ledger' AND COLUMN_NAME='affects'"
@@ -97,13 +95,13 @@ def has_context(schema: str) -> str:
 
 
 def gtids_of(schema: str, records: Sequence[Record]) -> str:
-    """Writes the query for the sequence and GTID of the statements in ``records`` that the ledger contains."""
+    """Returns the query for the sequence and GTID of the statements in ``records`` that the ledger contains."""
     sequences = ", ".join(str(record.sequence) for record in records)
     return LEDGER.select(schema, records[0].uri.resource, "sequence, gtid", where=f"sequence IN ({sequences})")
 
 
 def highest_gtid(schema: str, resource: str) -> str:
-    """Writes the query for the GTID with the highest number of a statement of the leader ``resource``. The query
+    """Returns the query for the GTID with the highest number of a statement of the leader ``resource``. The query
     returns no row if there is no such GTID.
 
     It reads all rows of the leader, because the numbers need not grow with the sequences.
@@ -113,7 +111,7 @@ def highest_gtid(schema: str, resource: str) -> str:
 
 
 def last_executed(schema: str, resource: str, *, after: int) -> str:
-    """Writes the query for the highest sequence of the statements after ``after`` that were executed or are being
+    """Returns the query for the highest sequence of the statements after ``after`` that were executed or are being
     executed; the result is NULL if there are no such statements.
 
     While a statement is being executed, it owns its GTID.
@@ -124,7 +122,7 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 
 def intent(schema: str, record: Record) -> str:
-    """Writes the query for the GTID and the place (in JSON) of the record's intent. The query returns no row if there
+    """Returns the query for the GTID and the place (in JSON) of the record's intent. The query returns no row if there
     is no intent.
     """
     place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
@@ -133,16 +131,15 @@ def intent(schema: str, record: Record) -> str:
 
 
 def placed_intents(schema: str, resource: str, *, after: int) -> str:
-    """Writes the query for the sequences and places (in JSON) of the intents without a GTID, after sequence
-    ``after``.
-    """
+    """Returns the query for the sequence and place (in JSON) of each intent without a GTID, after sequence
+    ``after``."""
     place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
     where = f"sequence > {after} AND state='intent' AND gtid='' AND {place} IS NOT NULL"
     return LEDGER.select(schema, resource, f"sequence, {place}", where=where)
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str = "", place: StatementPlace | None = None) -> str:
-    """Writes the INSERT of an intent: the record's statement is about to be executed under ``gtid``, or, if the user
+    """Returns the INSERT of an intent: the record's statement is about to be executed under ``gtid``, or, if the user
     may not assign GTIDs, at ``place``.
     """
     # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to before
@@ -152,7 +149,7 @@ def insert_intent(schema: str, record: Record, *, gtid: str = "", place: Stateme
 
 
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
-    """Writes the INSERT of a ledger row for a statement that the follower does not execute.
+    """Returns the INSERT of a ledger row for a statement that the follower does not execute.
 
     ``statement`` is the text for the ledger if the record contains no text. If the follower has refused the statement,
     the ledger already contains a row with the state ``intent``. The INSERT then changes the state of this row and keeps
@@ -165,7 +162,7 @@ def insert_not_run(schema: str, record: Record, *, state: str, note: str, statem
 
 
 def finish(schema: str, record: Record, *, gtid: str | None = None) -> str:
-    """Writes the UPDATE that changes the state of the record's statement from ``intent`` to ``done``, and notes the
+    """Returns the UPDATE that changes the state of the record's statement from ``intent`` to ``done``, and notes the
     ``gtid`` that the server has given it, if any.
     """
     given = "" if gtid is None else f", gtid={quoted(gtid)}"
@@ -212,7 +209,7 @@ def require_packet(session: Session, record: Record, size: int) -> None:
     """
     if not _fits(session, size):
         raise Unapplicable(
-            f"a statement needs a packet of {size} bytes, the follower takes {session.max_packet}",
+            f"a statement needs a packet of {size} bytes, the follower accepts {session.max_packet}",
             code="CDC-FOLLOWER-PACKET",
             record=record,
             hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",
@@ -331,7 +328,7 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """Writes the SQL expression for GTIDs that the follower has executed, although they must be unused when the new
+    """Returns the SQL expression for GTIDs that the follower has executed, although they must be unused when the new
     statements are executed.
     """
     resource = records[0].uri.resource

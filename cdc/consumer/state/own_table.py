@@ -46,33 +46,33 @@ class OwnTable:
         return f"`{schema}`.`{self.name}`"
 
     def create(self, schema: str) -> str:
-        """Writes the statement that creates the table if it is missing."""
+        """Returns the statement that creates the table if it is missing."""
         key = ", ".join(("resource", *self.key))
         body = f"\n  {_RESOURCE},\n  {self.columns.strip()},\n  PRIMARY KEY ({key})\n"
         return f"CREATE TABLE IF NOT EXISTS {self.within(schema)} ({body}) ENGINE=InnoDB"
 
     def exists(self, schema: str) -> str:
-        """Writes the query that returns one row if the table exists, and no row otherwise."""
+        """Returns a query with one row if the table exists, and without a row otherwise."""
         where = f"TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME={quoted(self.name)}"
         return f"SELECT 1 FROM information_schema.TABLES WHERE {where}"
 
     def insert(self, schema: str, resource: str, *, now: str, **values: str | int) -> str:
-        """Writes the statement that inserts a row; the column ``now`` receives the time at which the statement is
+        """Returns the statement that inserts a row; the column ``now`` receives the time at which the statement is
         executed."""
         columns = ", ".join(("resource", *values, now))
         texts = (str(value) if isinstance(value, int) else quoted(value) for value in (resource, *values.values()))
         return f"INSERT INTO {self.within(schema)} ({columns}) VALUES ({', '.join(texts)}, NOW(6))"
 
     def select(self, schema: str, resource: str, columns: str, *, where: str = "") -> str:
-        """Writes the query for ``columns`` of the leader's rows that fulfil ``where``; ``resource`` is the leader's
+        """Returns the query for ``columns`` of the leader's rows that fulfil ``where``; ``resource`` is the leader's
         name.
         """
         rest = f" AND ({where})" if where else ""
         return f"SELECT {columns} FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
 
     def delete(self, schema: str, resource: str, *, where: str = "") -> str:
-        """Writes the statement that deletes the leader's rows that fulfil ``where``; ``resource`` is the
-        leader's name.
+        """Returns the statement that deletes the leader's rows that fulfil ``where``; ``resource`` is the leader's
+        name.
         """
         rest = f" AND ({where})" if where else ""
         return f"DELETE FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
@@ -97,7 +97,7 @@ TYPES = OwnTable(
 
 
 def known_types(schema: str, table: Uri) -> str:
-    """Writes the query for the types of a table's columns; it returns no row if they are unknown."""
+    """Returns the query for the types of a table's columns; it returns no row if they are unknown."""
     return TYPES.select(schema, table.resource, "columns_json", where=_where(table))
 
 
@@ -107,12 +107,12 @@ def parsed_types(text: str) -> dict[str, str]:
 
 
 def forget_types(schema: str, changed: Uri) -> str:
-    """Writes the statement that deletes the types of a table, or of all tables of a database."""
+    """Returns the statement that deletes the types of a table, or of all tables of a database."""
     return TYPES.delete(schema, changed.resource, where=_where(changed))
 
 
 def remember_types(schema: str, table: Uri, types: Mapping[str, str]) -> str:
-    """Writes the statement that stores the types of a table's columns."""
+    """Returns the statement that stores the types of a table's columns."""
     text = json.dumps(types, ensure_ascii=False)
     values = {"database_name": table.database, "table_name": table.table or "", "columns_json": text}
     insert = TYPES.insert(schema, table.resource, now="at", **values)
@@ -146,17 +146,17 @@ NAMES = OwnTable(
 
 
 def known_names(schema: str, resource: str) -> str:
-    """Writes the query for all names: database, table, and the leader's spelling."""
+    """Returns the query for all names: database, table, and the leader's spelling."""
     return NAMES.select(schema, resource, "database_name, table_name, spelled")
 
 
 def remember_name(schema: str, resource: str, name: Name, spelled: str) -> str:
-    """Writes the statement that stores the leader's spelling of a name."""
+    """Returns the statement that stores the leader's spelling of a name."""
     insert = NAMES.insert(schema, resource, database_name=name[0], table_name=name[1], spelled=spelled, now="at")
     return f"REPLACE{insert.removeprefix('INSERT')}"
 
 
 def forget_names(schema: str, resource: str, names: Iterable[Name]) -> str:
-    """Writes the statement that deletes the rows of ``names``, because these names no longer exist on the leader."""
+    """Returns the statement that deletes the rows of ``names``, because these names no longer exist on the leader."""
     pairs = ", ".join(f"({quoted(database)}, {quoted(table)})" for database, table in names)
     return NAMES.delete(schema, resource, where=f"(database_name, table_name) IN ({pairs})")

@@ -102,7 +102,7 @@ class Skips:
                     f"record {sequence} has been applied or skipped already: the follower is at sequence {applied}",
                     code="CDC-SKIP-NO-RECORD",
                     where=_OPTION,
-                    hint="cdc-consumer PROFILE --status shows what was skipped; to go on, start without --skip",
+                    hint="cdc-consumer PROFILE --status shows what was skipped; to continue, start without --skip",
                 )
             if following is not None and sequence >= following:
                 raise self._missing(sequence, f"the next one will be {following}")
@@ -117,7 +117,7 @@ class Skips:
                 f"the follower has applied record {min(applied)}, so it is not skipped",
                 code="CDC-SKIP-NO-RECORD",
                 where=_OPTION,
-                hint="everything up to there is applied; to go on, start without --skip",
+                hint="everything up to there is applied; to continue, start without --skip",
             )
 
     def check_end(self, sequence: int) -> None:

@@ -478,7 +478,7 @@ def at_leader(profile: Profile) -> Profile:
             f"several servers take writes: {', '.join(map(str, reversed(leaders.values())))}",
             code="CDC-LEADER-SEVERAL",
             where="profile key database.hosts",
-            hint="on each one that is not the leader: SET PERSIST super_read_only = ON; the producer then goes on",
+            hint="on each one that is not the leader: SET PERSIST super_read_only = ON; the producer then continues",
         )
     reasons = "; ".join(f"{database}: {answer.reason}" for database, answer in answers.items())
     raise Disconnected(

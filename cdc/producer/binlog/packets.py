@@ -372,14 +372,14 @@ class Packets:
                 f"the server refuses to send transactions without GTIDs: {message}",
                 code="CDC-LEADER-ANONYMOUS-GTIDS",
                 where=self._name,
-                hint='begin behind them: name a new topic, and set producer.start to "copy", or to "now"',
+                hint='begin after them: name a new topic, and set producer.start to "copy", or to "now"',
             )
         if code == _POSITION_REFUSED:
             return UserError(
                 f"the leader refuses the position: {message}",
                 code="CDC-LEADER-PURGED",
                 where=self._name,
-                hint="it no longer has the binlog we need; use a new topic and a fresh copy of the leader",
+                hint="the leader no longer has the needed binlog; use a new topic and a fresh copy of the leader",
             )
         if code in _ENDED:
             return Disconnected(f"the leader ended the stream: {message}", code="CDC-LEADER-GONE", where=self._name)

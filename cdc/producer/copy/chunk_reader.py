@@ -96,18 +96,18 @@ class ChunkRows:
         return cls(definition, selected, known.pop("rows"), known.pop("row"))
 
     def whole_statement(self) -> str:
-        """Writes the SELECT statement for all rows, in any order."""
+        """Returns the SELECT statement for all rows, in any order."""
         table = self.definition
         return f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t"
 
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
-        """Writes the SELECT statement for ``rows`` rows after the key ``after``, which contains a literal for each
+        """Returns the SELECT statement for ``rows`` rows after the key ``after``, which contains a literal for each
         column of the key.
         """
         return f"{self._where(range_condition(self._key, after, None))} ORDER BY {', '.join(self._key)} LIMIT {rows}"
 
     def of_keys(self, keys: Iterable[Sequence[str]]) -> str:
-        """Writes the SELECT statement for the rows with one of ``keys``. Each of ``keys`` contains a literal for each
+        """Returns the SELECT statement for the rows with one of ``keys``. Each of ``keys`` contains a literal for each
         column of the key.
         """
         return self._where(keys_condition(self._key, keys))
@@ -179,7 +179,7 @@ _SESSION = (
     "sql_select_limit = 18446744073709551615, sql_big_selects = 1, group_concat_max_len = 4294967295, "
     "net_write_timeout = 600, lock_wait_timeout = 60"
 )
-CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: an invalid view has the table's name now
+CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: the name is an invalid view now
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF
@@ -345,7 +345,7 @@ def read_failed(error: pymysql.MySQLError, table: TableDefinition, settings: dic
     if error.args and error.args[0] in CHANGED:
         return _changed(table)
     if not error.args or not isinstance(error.args[0], int):
-        return Disconnected(f"the leader sent what is no answer: {error}", code="CDC-LEADER-CONNECTION", where=name)
+        return Disconnected(f"the leader's answer can't be read: {error}", code="CDC-LEADER-CONNECTION", where=name)
     return reading_failed(error, table.database, table.name, user=str(settings.get("user", "")))
 
 

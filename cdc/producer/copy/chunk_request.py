@@ -269,7 +269,7 @@ class ChunkRequests:
             self._reader.written(sequence, size)
 
     def hurry(self, *, hurried: bool) -> None:
-        """Tells the reader whether the stream waits for it."""
+        """Informs the reader whether the stream waits for an answer."""
         if self._reader is not None:
             (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
 

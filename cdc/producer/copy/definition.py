@@ -277,7 +277,7 @@ def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user
     where = f"{database}.{table}"
     if error.args[0] in _LOCKED:
         return Disconnected(
-            "the leader keeps a table that is copied locked",
+            "a table that is to be copied is locked on the leader",
             code="CDC-COPY-TABLE-LOCKED",
             where=where,
             hint="is it being altered?",

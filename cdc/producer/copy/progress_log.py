@@ -92,7 +92,7 @@ class ProgressLog:
 
     def replaced(self, table: Table | None, now: Table | None) -> None:
         """Logs that a statement has made the producer copy the table ``now`` instead of ``table``."""
-        self._log("another table is copied", table=named(table), now=named(now))
+        self._log("a statement has changed which table is copied", table=named(table), now=named(now))
 
     def held(self, table: Table | None) -> None:
         """Logs that the stream waits for the copy of a table."""
@@ -120,7 +120,7 @@ class ProgressLog:
 
     def inexact(self, table: Table, snapshots: int) -> None:
         """Logs that a table has had no exact snapshot for a long time."""
-        hint = "it goes on trying; hold the table's writers for a second"
+        hint = "the producer keeps trying; stop writes to the table for a second"
         what = "a table that is copied as a whole changes too often"
         self._log(what, level=logging.WARNING, table=named(table), snapshots=snapshots, hint=hint)
 
@@ -131,7 +131,7 @@ class ProgressLog:
             why, hint = definition.refusal, "audit again, and ask again with the new report"
             self._log("rows can't be repaired", level=logging.ERROR, table=table, why=why, hint=hint)
             return
-        hint = f"make it as a copy needs it, then run {copy_command((definition.database, definition.name))}"
+        hint = f"make the table fit for a copy, then run {copy_command((definition.database, definition.name))}"
         if definition.inexact:
             hint = (
                 "leave it out with the filters, since a copy of the leader does not create it on followers; or " + hint
@@ -140,9 +140,9 @@ class ProgressLog:
         self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
 
     def unsettled(self, tries: int) -> None:
-        """Logs that, for a long time, DDL statements have changed objects before all creating statements were read."""
-        hint = "it goes on trying; hold statements that create, alter or drop tables for as long as reading all takes"
-        what = "what is to be created is changed before all of it is read"
+        """Logs that DDL statements keep changing objects before all definitions are read, after ``tries`` attempts."""
+        hint = "the producer keeps trying; avoid statements that create, alter or drop tables until everything is read"
+        what = "statements change the objects to create before all of them are read"
         self._log(what, level=logging.WARNING, tries=tries, hint=hint)
 
     def created(self, structure: Structure) -> None:

@@ -64,8 +64,8 @@ _UNKNOWN_PARTITION = 1735
 
 
 class MisplacedRows:
-    """Searches each table once for misplaced rows, and again after ``forget``. ``settings`` are pymysql's connection
-    arguments.
+    """Searches each table once for rows in wrong partitions (misplaced rows), and again after ``forget``. ``settings``
+    are pymysql's connection arguments.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -81,8 +81,8 @@ class MisplacedRows:
         self._changes += 1
 
     def refused(self, table: TableDefinition) -> TableDefinition:
-        """Returns ``table``, with a refusal if it has misplaced rows. Raises Disconnected, and UserError if a grant is
-        missing."""
+        """Returns ``table``, with a refusal if rows are in wrong partitions. Raises Disconnected, and UserError if a
+        grant is missing."""
         if table.refusal is not None or "PARTITION BY" not in table.created:
             return table
         looked = table, self._changes
@@ -99,13 +99,13 @@ class MisplacedRows:
             self._without = looked
             return table
         why = (
-            f"its partition {partition} has rows that belong in another one, where conditions on a key don't find "
-            f"them: ALTER TABLE {_full_name(table)} REPAIR PARTITION ALL moves them"
+            f"its partition {partition} has rows that belong in another partition, so that conditions on a key don't "
+            f"find them: ALTER TABLE {_full_name(table)} REPAIR PARTITION ALL moves them"
         )
         return replace(table, refusal=why)
 
     def _look(self, table: TableDefinition) -> str | None:
-        """Returns the first partition with a misplaced row, None if there is none."""
+        """Returns the first partition with a row that belongs in another partition; None if there is none."""
         self.connection = connected(**self._settings, autocommit=True)
         with closing(self.connection), self.connection.cursor() as cursor:
             cursor.execute(f"{_SESSION}, {copy_settings(self.connection).unlimited_time}")

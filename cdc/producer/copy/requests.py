@@ -128,7 +128,7 @@ def _send(producer: Producer, topic: str, resource: str, texts: Sequence[str]) -
         raise KafkaException(refused[0])
     if unsent:
         raise Disconnected(
-            "the brokers do not take the request", code="CDC-COPY-REQUEST-REFUSED", where=f"topic {topic}"
+            "the brokers do not accept the request", code="CDC-COPY-REQUEST-REFUSED", where=f"topic {topic}"
         )
 
 

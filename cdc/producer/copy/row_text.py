@@ -251,7 +251,7 @@ class _Object(list[tuple[str, Any]]):
 
 
 def document_sql(column: str) -> tuple[str, ...]:
-    """Writes the SQL expressions that a SELECT needs so that ``document_json`` can format a JSON column: the type of
+    """Returns the SQL expressions that a SELECT needs so that ``document_json`` can format a JSON column: the type of
     the document, the types of its members and elements, and its text.
     """
     members, elements = _DOCUMENT_TYPES % (column, "$**.*"), _DOCUMENT_TYPES % (column, "$**[*]")

@@ -126,7 +126,7 @@ def require_gtids(leader: Leader) -> None:
     """Raises UserError if the leader's GTID settings prevent copying its tables."""
     if not leader.shows_visible:
         raise UserError(
-            "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
+            "tables can only be copied from a leader with GTIDs, whose gtid_executed shows what a SELECT sees",
             code="CDC-COPY-NO-GTIDS",
             where=leader.name,
             hint="that can be done while it runs: SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to "
@@ -146,6 +146,6 @@ def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
             code="CDC-COPY-IMPOSSIBLE",
             where=leader.name,
             hint="alter them, or leave them out, with the filters or another glob; for a new stream, "
-            "producer.start can say what a copy that you made holds",
+            "producer.start can name the transactions in a copy that you made",
             each=refusals,
         )

@@ -240,7 +240,7 @@ def concerns(effect: Effect, table: Table) -> bool:
     if effect.action == "DropDatabase":
         return effect.database == table[0]
     if effect.action == MAINTAIN:
-        return False  # the rows stay the same
+        return False  # such a statement changes no rows
     return effect.action.endswith(("Table", "Index")) and table in ((effect.database, effect.name), effect.to)
 
 

@@ -4,9 +4,9 @@ followers.
 Each throttle holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a
 follower with too many copied rows to apply applies other changes late.
 
-A follower can hold copies back once its position has advanced. It can't after PATIENCE_SECONDS without progress while
-it had chunks to apply: then it is paused, busy or far behind. It can again once its backlog is within the limit.
-"""
+A copy waits only for followers that count. A follower counts once its position has advanced, until it has chunks to
+apply and makes no progress for PATIENCE_SECONDS: then it is paused, busy or far behind. It counts again once its
+backlog is within the limit."""
 
 import logging
 import threading
@@ -75,7 +75,7 @@ class Replicas:
                 told = address, known or why
             end.wait(_REPLICA_LOOK_SECONDS)
         if told and not end.is_set():
-            self._log("the copy goes on")
+            self._log("the copy continues")
         self._looked_at = time.monotonic()
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class Replicas:
         if known:
             self._log("the copy waits for a replica", replica=str(address), why=why)
             return
-        hint = "the copy goes on once it can be asked and replicates; else take it out of producer.copy_replicas"
+        hint = "the copy continues once the replica answers and replicates; or remove it from producer.copy_replicas"
         self._log("the copy waits for a replica", level=logging.WARNING, replica=str(address), why=why, hint=hint)
 
     def _behind(self) -> tuple[ServerAddress, str, bool] | None:
@@ -262,13 +262,13 @@ class Followers:
             if self._refused_at is None or time.monotonic() > self._refused_at + _TELL_SECONDS:
                 self._refused_at = time.monotonic()
                 self._log(
-                    "the copy can't tell how far followers are", level=logging.WARNING, why=error.args[0].str(),
-                    hint="it waits for none meanwhile; where an ACL is missing, allow DESCRIBE on the consumer groups",
+                    "the progress of followers can't be read", level=logging.WARNING, why=error.args[0].str(),
+                    hint="the copy waits for none now; if an ACL is missing, allow DESCRIBE on the consumer groups",
                 )  # fmt: skip
             return None
         if places is not None and self._refused_at is not None:
             self._refused_at = None
-            self._log("the copy can tell again how far followers are")
+            self._log("the progress of followers can be read again")
         return places
 
 
@@ -321,7 +321,7 @@ class LeaderLoad:
             waits = True
             end.wait(_LOAD_LOOK_SECONDS)
         if waits:
-            self._log("the copy goes on")
+            self._log("the copy continues")
 
 
 class Throttles:

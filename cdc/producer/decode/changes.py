@@ -117,7 +117,7 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
             "a transaction was rolled back, in part or as a whole, after rows of it were logged",
             code="CDC-EVENT-NON-TRANSACTIONAL",
             where=str(event.position),
-            hint="use InnoDB tables only; a MariaDB also logs rows that were rolled back with a temporary table: where "
+            hint="use InnoDB tables only; a MariaDB also logs rows that were rolled back with a temporary table: if "
             "you skip this event, remove these rows from the follower, since the leader does not have them",
         )
     return PromiseError(

@@ -314,7 +314,7 @@ def _size(table: Table) -> int:
 
 
 def columns_json(columns: Sequence[str], key: Sequence[str] | None) -> str:
-    """Writes the part of a record that names the table's columns, and the columns of the table's key."""
+    """Returns the part of a record that names the table's columns, and the columns of the table's key."""
     names = json.dumps(columns, ensure_ascii=False)
     key_names = f',"key":{json.dumps(key, ensure_ascii=False)}' if key else ""
     return f'"columns":{names}{key_names}'

@@ -303,7 +303,7 @@ class Visibility:
                     where=self._name,
                     hint=f"XA ROLLBACK {xid} on the leader, and do its work in another transaction: it was prepared "
                     "before the stream began, and XA COMMIT would stop the stream, but for the first copy of a leader; "
-                    "or go on without the copies, cdc-producer PROFILE --copy-stop '*.*', and copy when it has ended",
+                    "or continue without copies, cdc-producer PROFILE --copy-stop '*.*', and copy after its XA COMMIT",
                 )
         return not doubtful
 

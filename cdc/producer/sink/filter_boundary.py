@@ -32,7 +32,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     if not all(wanted):
         names = ", ".join(".".join(part for part in each if part) for each in named)
         raise PromiseError(
-            f"a statement crosses the border of the filters ({names}): {excerpt(change.text)}",
+            f"only a part of a statement passes the filters ({names}): {excerpt(change.text)}",
             code="CDC-STATEMENT-CROSSES-FILTERS",
             where=str(change.event.position),
             hint=_way_across(change, filters),
@@ -68,7 +68,7 @@ def _require_same_masks(change: Statement, filters: Filters) -> None:
 
 def _unmasked(change: Statement, one: str, other: str) -> PromiseError:
     return PromiseError(
-        f"{one} and {other} are masked otherwise: {excerpt(change.text)}",
+        f"{one} and {other} are masked in different ways: {excerpt(change.text)}",
         code="CDC-MASK-RENAMED",
         where=str(change.event.position),
         hint="name both alike in filters.mask_columns, and start again",
@@ -129,9 +129,9 @@ def _way_across(change: Statement, filters: Filters) -> str:
             "too (filters.exclude_tables), start, and then let it in: it is created on followers and copied"
         )
     if not filters.wants_table(*swapped.table) or filters.wants_table(*swapped.new):
-        return f"where a tool put another version of the table in its place, set {swapped.setting}, and start again"
+        return f"if a tool put another version of the table in its place, set {swapped.setting}, and start again"
     return (
-        f"where a tool put another version of the table in its place, do its ALTER on the followers by hand, skip this "
+        f"if a tool put another version of the table in its place, do its ALTER on the followers by hand, skip this "
         f"statement, and then set {swapped.setting}: docs/filters-and-renames.md (Online schema changes)"
     )
 
@@ -146,6 +146,6 @@ def _unreadable(change: Statement) -> PromiseError:
         f"{change.unreadable}: {excerpt(change.text)}",
         code="CDC-STATEMENT-UNREADABLE",
         where=str(change.event.position),
-        hint="leave what it names out with the filters (its database, where a name is not known, or of a routine, "
-        "trigger or event), or skip it and do on the follower by hand what it did",
+        hint="leave the objects that it names out with the filters (or their database, if a name is not "
+        "known, and for routines, triggers and events), or skip it and do on the follower by hand what it did",
     )

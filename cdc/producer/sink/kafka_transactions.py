@@ -103,7 +103,7 @@ class Reports:
                 where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
                 hint=any_time_hint(self.properties["bootstrap.servers"], topic)
                 if error.code() == KafkaError.INVALID_TIMESTAMP
-                else "change the topic's settings so that it takes the record",
+                else "change the topic's settings so that it accepts the record",
             )
         self.failed = self.failed or error
 

@@ -31,8 +31,8 @@ __all__ = ["PlainWrites", "recovered", "stamp", "write_mark"]
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Runs ``recover``. Also makes void all records of former starts without Kafka transactions that may still arrive.
-    Raises the errors of ``recover``.
+    """Runs ``recover``. If this or an earlier start writes without Kafka transactions, also writes a mark, after which
+    late records of earlier starts are void. Raises the errors of ``recover``.
     """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:
@@ -74,7 +74,7 @@ def stamp(marks: tuple[Mark, ...]) -> Headers:
 
 
 _FLUSH_SECONDS = 0.2
-_REFUSED = "where it comes again, set kafka.transactions = true, with which the record that the brokers refuse is named"
+_REFUSED = "if this happens again, set kafka.transactions = true: the error then names the record that is refused"
 _LINGER_MS = 5  # milliseconds between two sends; a flush sends waiting messages at once
 
 

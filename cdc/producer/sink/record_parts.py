@@ -164,7 +164,7 @@ def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: 
 
 
 def affects(effects: Iterable[Effect], resource: str) -> str:
-    """Writes the effects of a statement on the leader ``resource`` as JSON text, in the form that the statement's
+    """Returns the effects of a statement on the leader ``resource`` as JSON text, in the form that the statement's
     record contains.
     """
     found = []

@@ -61,8 +61,8 @@ _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of t
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
-# A few Kafka transactions of the largest size contain this number of records, and the checksums of so many records fit
-# into memory.
+# Maximum number of records without an entry. A few Kafka transactions of the largest size contain so many records, and
+# their checksums fit into memory.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
 

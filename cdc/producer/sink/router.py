@@ -76,8 +76,8 @@ _LONGEST = 4  # maximum number of bytes of a character in UTF-8
 _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
 _SLICE = 1 << 20
 _WAY_OUT = (
-    "continue with the server and the version that wrote them until that transaction is complete; where these are "
-    "gone, give the producer a new topic and the follower a fresh copy"
+    "continue with the server and the version that wrote them until that transaction is complete; if these are gone, "
+    "give the producer a new topic and the follower a fresh copy"
 )
 
 

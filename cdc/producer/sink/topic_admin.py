@@ -72,8 +72,8 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
             "the topic is compacted, which leaves only the newest record of each table",
             code="CDC-TOPIC-LOSES-RECORDS",
             where=f"topic {name}, setting cleanup.policy",
-            hint=f"{command} --add-config cleanup.policy=delete; where records are gone by now, consumers stop at the "
-            "gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+            hint=f"{command} --add-config cleanup.policy=delete; if records are gone by now, consumers stop "
+            "at the gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
         )
     if is_log and "delete" in policies and not _endless(settings):
         raise UserError(
@@ -447,7 +447,7 @@ class TopicMaker:
             ready = led(self._properties, left)
             left = left - ready
             if ready:
-                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens its partitions one by one
+                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker needs this time for each partition
             elif time.monotonic() > give_up:
                 raise Disconnected(
                     "the topic was created, but no broker leads it",

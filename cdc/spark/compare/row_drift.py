@@ -65,14 +65,13 @@ __all__ = [
 
 # Finds the cause of each drifted row, and evidence for it in one line, from the logs and the statements of both sides.
 #
-#     foreign write           a follower transaction that did not come through the consumer changed the row last, or
-#                             emptied its table
-#     skipped sequence        an operator skipped the leader's last change of the row on the follower (--skip)
-#     conflict converged      the consumer removed the row, since it shared a unique key with a row of the leader
-#     before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
-#     schema drift            only one side has a statement: the tables differ, or the follower itself changed the row
-#                             (a trigger, a foreign key) in a transaction of the consumer
-#     missing apply           none of these: the follower has applied later changes, but its log lacks this change
+#     foreign write an errant transaction on the follower (not from the consumer) changed the row last, or emptied its
+#     table skipped sequence an operator skipped the leader's last change of the row on the follower (--skip) conflict
+#     converged the consumer removed the row, since it shared a unique key with a row of the leader before-image
+#     mismatch a before image differs from the last logged image: the row was changed with the binlog off schema drift
+#     only one side has a statement: the tables differ, or the follower itself changed the row (a trigger, a foreign
+#     key) in a transaction of the consumer missing apply none of these: the follower has applied later changes, but its
+#     log lacks this change
 #
 # Only the last change counts, since after each change that the consumer applies, the row equals the leader's row: a
 # foreign write that the leader has overwritten since is not the cause. A keyless row is identified only by its content,
@@ -88,8 +87,8 @@ _STATEMENTS = (
 # SQL for the sequence of the row's last change on the leader. If neither the leader's log nor a chunk contains the row,
 # this is the sequence at which the copy began, since the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# SQL that is true if both sides changed the row, and the follower's last change has no mark
-# (``streams.consumer_notes``): the consumer made that change.
+# SQL that is true if both sides changed the row, and the consumer made the follower's last change: that change has no
+# mark of a foreign write or a conflict (``streams.consumer_notes``).
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)

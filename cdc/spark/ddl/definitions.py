@@ -497,7 +497,7 @@ def is_skip(act: Act) -> bool:
 
 
 def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str) -> Iterator[SchemaDrift]:
-    """Yields the objects that may differ because of the ``skips`` of one side; ``acts`` are that side's statements."""
+    """Yields the objects that one side's skipped events, ``skips``, may have changed; ``acts`` are its statements."""
     ordered = sorted(acts)
     for skip in sorted(skips):
         kind, name = skip.action.removeprefix(_SKIP), _object_of(skip.uri)

@@ -166,7 +166,7 @@ def lineage(
     ``acts`` name.
 
     ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` maps tables to
-    their beginnings as far as earlier statements showed them.
+    the beginnings that earlier statements have shown.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Index", "Database"))]
     lives = _Lives(sorted({*tables, *named_tables(ordered)}), known or {})
@@ -183,8 +183,8 @@ def lineage(
 
 
 def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-    """Yields the segments, each with its era as it is counted in both servers' streams and in a state: 0 if no ALTER
-    followed, else the negative number of ALTERs that followed.
+    """Yields the segments, each with its era counted from the end, so that the eras of both streams and of a state
+    agree: 0 if no ALTER followed, else the negative number of ALTERs that followed.
     """
     now = {each.owner: each.era for each in lineage if each.end == END}
     return ((each, each.era - now.get(each.owner, 0)) for each in lineage)

@@ -53,7 +53,7 @@ class Scope:
         return self.filters.wants(name_on_leader(uri.database), filtered_name(act.action, uri.table))
 
     def may_want(self, act: Act) -> bool:
-        """Whether an effect of a skipped event may be for the follower; the objects that it changed may be unknown."""
+        """Whether an effect of a skipped event may be for the follower. True if it is unknown which objects changed."""
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
     def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:
@@ -78,7 +78,7 @@ class Scope:
         for act in [act for act in left_out if self.filters is not None and self.wants(act)][:1]:
             yield (
                 f"the filters of cdc-consumer left out sequence {act.sequence} ({excerpt(act.text)}), but those in its "
-                "profile let it in: they were changed, and a table that is let in later needs a fresh copy of its rows"
+                "profile let it pass: they were changed, and a table that passes now needs a fresh copy of its rows"
             )
 
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:

@@ -13,7 +13,7 @@ from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, Act, Name, tab
 
 __all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
 
-_NAMED = 10  # number of tables that the reason lists
+_NAMED = 10  # maximum number of tables that the explanation names
 
 
 @dataclass(frozen=True, slots=True)

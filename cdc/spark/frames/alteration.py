@@ -92,7 +92,7 @@ def altered(
     if after is None:
         return Alteration(sequence, found, table.origins, table.doubt, table.keys_changed)
     if [name for name, _ in found] != [name for name, _ in after]:
-        return Alteration(sequence, after, doubt="it left other columns than was understood", keys_changed=True)
+        return Alteration(sequence, after, doubt="it resulted in other columns than its text shows", keys_changed=True)
     return Alteration(sequence, after, dict(table.checked(dict(after))), table.doubt, table.keys_changed)
 
 

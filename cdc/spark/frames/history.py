@@ -32,7 +32,7 @@ _SCHEMA = json_schema(
         "broken",
     ),
 )
-_LOGS_CASCADES = 16  # a flag of rows events; records of copies and repairs, which the producer makes, do not have it
+_LOGS_CASCADES = 16  # flag of rows events: the server logs cascades; the producer's copies and repairs lack it
 
 
 def history_of(source: Source, name: Name) -> History:
@@ -143,7 +143,7 @@ def sequence_at(source: Source, at: Moment) -> int:
             raise UserError(
                 f"the stream has no transaction {at}",
                 code="CDC-TABLE-ARGUMENT",
-                hint="without records of a table it has none",
+                hint="a transaction without records is not in the stream",
             )
         return int(found[0])
     if isinstance(at, int):

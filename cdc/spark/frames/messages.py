@@ -100,8 +100,8 @@ class Source:
         """
         if self.span.marks:
             raise UserError(
-                "records that were written without Kafka transactions can't be read as a stream: which of them count "
-                "is known only behind them",
+                "records that were written without Kafka transactions can't be read as a stream: only later messages "
+                "show which of them count",
                 code="CDC-SPARK-NO-STREAM",
                 where=f"topic {self.kafka.topic} (profile key kafka.transactions)",
                 hint="read changes as a batch",

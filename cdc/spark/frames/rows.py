@@ -29,7 +29,7 @@ _STEPS = """
         array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),
         array(named_struct('known', coalesce(new, old), 'adds', new IS NOT NULL)))
 """
-# A repair contains rows of a table that had a key then, and changes no row of the leader.
+# A repair counts 0, since it changes no row of the leader. The table had a key when it was repaired.
 _COUNT = "IF(coalesce(chunk.repair, false), 0L, 1L)"
 _BOTH = f"array(named_struct('image', before, 'n', -{_COUNT}), named_struct('image', after, 'n', {_COUNT}))"
 
@@ -138,13 +138,13 @@ def _within(stretch: Stretch) -> str:
 
 
 def _checked(stretch: Stretch, number: int) -> str:
-    """Returns the SQL of ``number``, the index of a stretch; it is evaluated once for each record of the stretch. The
-    SQL raises an error if the record's rows can't be read.
+    """Returns SQL that yields ``number``, the stretch's index in the plan, for a record of the ``stretch``. The SQL
+    raises an error if the record's rows can't be read.
     """
     if stretch.columns is None:
-        return f"IF(size(rows) > 0, {_fails('no record tells its columns types')}, {number})"
+        return f"IF(size(rows) > 0, {_fails('no record contains the types of its columns')}, {number})"
     names = f"array({', '.join(map(literal, stretch.columns))})"
-    return f"IF(size(rows) > 0 AND columns != {names}, {_fails('it has other columns than were told')}, {number})"
+    return f"IF(size(rows) > 0 AND columns != {names}, {_fails('its columns differ from the known columns')}, {number})"
 
 
 def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> str:
@@ -161,7 +161,7 @@ def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> 
 
 
 def _fails(why: str) -> str:
-    hint = "start cdc-producer anew, which tells them with the next row of the table, or copy the table again"
+    hint = "start cdc-producer again, which writes them with the next row of the table, or copy the table again"
     return f"CAST(raise_error(concat('record ', sequence, ': {why}; {hint}')) AS INT)"
 
 

@@ -317,8 +317,8 @@ def with_more(history: History, more: History) -> History:
 
 
 def without_copies(history: History, *, upto: int) -> History:
-    """Returns the history without copies of tables that began up to ``upto``: some records of these copies, or of later
-    changes, are missing.
+    """Returns the history without the table copies that began at or before ``upto``: some records of these copies, or
+    of later changes, are missing.
     """
     acts = tuple(act for act in history.acts if act.sequence > upto or act.action not in (BEGINS_COPY, ENDS_COPY))
     return replace(history, acts=acts) if upto >= 0 else history

@@ -102,7 +102,7 @@ def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
         return f"CAST(raise_error(concat({where}, ': ', {why})) AS {to})"
 
     doubt = "NULL" if options.on_alter == "null" else fails(f"substring({value}, {len(DOUBT) + 1})")
-    other = fails(f"concat('this value can not be had as {to}: ', left({value}, 200))")
+    other = fails(f"concat('this value can't be converted to {to}: ', left({value}, 200))")
     cases = [(f"{value} IS NULL OR {value} = 'Null'", "NULL"), *_cases(kind, value, to, fails, options)]
     cases.append((f"startswith({value}, {literal(DOUBT)})", doubt))
     whens = " ".join(f"WHEN {condition} THEN {result}" for condition, result in cases)
@@ -114,7 +114,7 @@ def _is_text(kind: ColumnType) -> bool:
 
 
 def _content(value: str, tag: str, *, quoted: bool = False) -> str:
-    """Returns the SQL of the text after ``tag``, without its quotes if it is ``quoted``."""
+    """Returns the SQL of the value of the key ``tag`` in a JSON text, without its quotes if it is ``quoted``."""
     start = len(f'{{"{tag}":') + quoted
     return f"substring({value}, {start + 1}, length({value}) - {start + 1 + quoted})"
 
@@ -125,14 +125,14 @@ def _is(value: str, tag: str, more: str = "") -> str:
 
 
 def _parsed(value: str, tag: str, kind: str) -> str:
-    """Returns the SQL of the JSON after ``tag``, parsed as the Spark type ``kind``. By default Spark's parser returns
-    NULL for a text of more than 20 million characters."""
+    """Returns the SQL of the value of the key ``tag`` in a JSON text, parsed as the Spark type ``kind``. By default
+    Spark's parser returns NULL for a text of more than 20 million characters."""
     return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
 
 
 def _once(parsed: str, made: str) -> str:
-    """Returns the SQL that evaluates ``parsed`` only once, and then ``made``, an expression in which ``parts`` stands
-    for the result. A branch of CASE would evaluate ``parsed`` again for each use.
+    """Returns SQL that evaluates ``parsed`` once, and then ``made``, which calls the result ``parts``. If ``made`` used
+    ``parsed`` itself in a branch of CASE, Spark would evaluate it again for each use.
     """
     return f"get(transform(array({parsed}), parts -> {made}), 0)"
 

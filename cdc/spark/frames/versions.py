@@ -121,7 +121,7 @@ def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, 
     """
     if name not in existing(history, sequence):
         raise UserError(
-            "the stream has no such table then",
+            "the stream has no such table at this moment",
             code="CDC-TABLE-MISSING",
             where=where,
             hint="see tables(spark, profile, at=…)",
@@ -137,10 +137,10 @@ def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
     columns = versions[-1].columns if versions else None
     if columns is None:
         raise NotTold(
-            "no record tells the columns that the table has then",
+            "no record contains the columns that the table has at this moment",
             code="CDC-TABLE-NO-COLUMNS",
             where=where,
-            hint="they are told with the next rows that are written to it, or "
+            hint="the records of the next rows that are written to it contain them, or "
             + _COPY_AGAIN.format(copy_command(name)),
         )
     return columns
@@ -154,10 +154,10 @@ def _require_all_rows(
     copies = table_copies(acts)
     if name in copies and not copies[name].complete:
         raise CopyIncomplete(
-            "the copy of the table is not complete then",
+            "the copy of the table is not complete at this moment",
             code="CDC-TABLE-COPY-INCOMPLETE",
             where=where,
-            hint="wait until it is",
+            hint="wait until the copy is complete",
         )
     if name not in copies and (cut or any(each.beginning is not Beginning.KNOWN for each in segments)):
         why = "retention has cut the stream" if cut else "the table may be older than the stream"
@@ -176,10 +176,10 @@ def _require_all_rows(
             )
     if _copied_with_cascades(segments, acts) or (history.silent_cascades and _has_cascades(history, acts, name)):
         raise UserError(
-            "the leader does not log what foreign keys change, and the table has some that change rows",
+            "the leader does not log the changes that foreign keys make, and foreign keys change rows of the table",
             code="CDC-TABLE-CASCADES",
             where=where,
-            hint="servers from MySQL 9.6 on log it",
+            hint="servers from MySQL 9.6 on log these changes",
         )
 
 
@@ -309,7 +309,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
     for version in versions:
         if version.rekeyed is not None:
             raise UserError(
-                f"from sequence {version.rekeyed} on the table has another key, so rows of before are not known again",
+                f"from sequence {version.rekeyed} on the table has another key: earlier rows can't be identified",
                 code="CDC-TABLE-ALTERED",
                 where=where,
                 hint=_COPY_AGAIN.format(copy_command(name)),
@@ -324,7 +324,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
             if seen and (carried is None or sorted(carried) != sorted(key)):
                 sequence = step.sequence if step else 0
                 raise UserError(
-                    f"the ALTER at sequence {sequence} changed the key, so rows of before are not known again",
+                    f"the ALTER at sequence {sequence} changed the key, so that earlier rows can't be identified",
                     code="CDC-TABLE-ALTERED",
                     where=where,
                     hint=_COPY_AGAIN.format(copy_command(name)),
@@ -343,7 +343,7 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
         step = version.alteration
         if step and may_have_rows and (doubt := _doubt(step, keyless=keyless)):
             raise UserError(
-                f"what the ALTER at sequence {step.sequence} did to rows is not certain ({doubt})",
+                f"it is not certain how the ALTER at sequence {step.sequence} changed rows ({doubt})",
                 code="CDC-TABLE-ALTERED",
                 where=where,
                 hint=_COPY_AGAIN.format(copy_command(name)),

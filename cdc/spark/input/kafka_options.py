@@ -80,7 +80,7 @@ def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
             f"SASL mechanism {mechanism} is not supported by the audit",
             code="CDC-SPARK-SASL",
             where=_where("sasl.mechanism"),
-            hint=f"one of {', '.join(_LOGIN_MODULES)}",
+            hint=f"use one of {', '.join(_LOGIN_MODULES)}",
         )
     if mechanism == "OAUTHBEARER":
         return _token_login(given)

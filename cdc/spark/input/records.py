@@ -137,7 +137,7 @@ _FIELDS_OF_COLUMNS = {
 
 
 def json_schema(*fields: str) -> str:
-    """Writes the schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
+    """Returns the schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
     chosen: dict[str, Any] = {}
     for path, kind in _JSON.items():
         if any(f"{path}.".startswith(f"{field}.") for field in fields):

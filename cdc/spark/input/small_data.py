@@ -86,8 +86,8 @@ def in_one_part(frame: DataFrame) -> DataFrame:
 
 
 def beside(few: DataFrame) -> DataFrame:
-    """Marks the ``few`` rows for a join on equal columns, so that each task receives all of these rows; in a tiny audit
-    this needs no job.
+    """Marks the ``few`` rows for a join on equal columns, so that each task receives all of these rows. In a tiny
+    audit, no Spark job is needed for this.
     """
     return few.hint("shuffle_hash") if is_tiny(few) else F.broadcast(few)
 

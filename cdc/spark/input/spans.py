@@ -90,7 +90,7 @@ def span(kafka: Kafka) -> Span:
                 f"no such topic: {names.main}",
                 code="CDC-AUDIT-NO-TOPIC",
                 where=f"Kafka at {kafka.bootstrap_servers}",
-                hint="start cdc-producer, which creates it; where it is there, the ACL READ on the topic is missing",
+                hint="start cdc-producer, which creates the topic; if it exists, the ACL READ on the topic is missing",
             )
         require_first_only(properties, names.first)
         if names.layout == PER_TABLE:
@@ -171,7 +171,7 @@ def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str
                 f"a transaction has been open for {_OPEN_TRANSACTION_SECONDS:.0f} s",
                 code="CDC-AUDIT-OPEN-TRANSACTION",
                 where=f"the topics that {commits} names",
-                hint="start cdc-producer, which ends it",
+                hint="start cdc-producer, which ends the transaction",
             )
         time.sleep(0.1)
 
@@ -273,7 +273,7 @@ def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
     if not filters.wants_database(own):
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
     elif not filters.wants_table(own, "ledger"):
-        yield f"the follower profile's filters leave out {own}.ledger, which tells the statements that the consumer ran"
+        yield f"the follower profile's filters leave out {own}.ledger, which lists the statements that the consumer ran"
 
 
 def too_old(side: str, topic: str, age: float | None, max_age: float) -> Iterator[str]:

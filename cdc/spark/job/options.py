@@ -99,7 +99,7 @@ def _require_sense(entry: Entry, where: str) -> None:
             "columns is about rows that are different, kinds about others",
             code="CDC-AUDIT-ACCEPT-FILE",
             where=where,
-            hint="remove kinds, or make another entry",
+            hint="remove the key kinds, or write another entry for the other kinds",
         )
     if "." in entry.name or "`" in entry.name:
         TableGlobs.of([entry.name], key="accept.name", names_database=True)

@@ -128,7 +128,7 @@ def _found(audit: Audit) -> Iterator[Metric]:
         for line in audit.tables:
             rows.add_metric([line.database, line.table], line.missing + line.extra + line.different)
         yield rows
-        yield _gauge("accepted_rows", "Rows that differ, as --accept says they may.", audit.accepted_rows)
+        yield _gauge("accepted_rows", "Rows that differ and that --accept accepts.", audit.accepted_rows)
         yield _gauge("tables_being_copied", "Tables that are not compared until their copy is complete.",
                      len(audit.under_copy))  # fmt: skip
         yield _gauge(

@@ -17,7 +17,7 @@ ASIDE = ".cdc-audit-next"  # the folder is removed without asking, so no user ma
 
 
 def repair_command(leader: Path, folder: Path) -> str:
-    """Writes the command that requests new copies of the drifted rows in the report in ``folder``; ``leader`` is the
+    """Returns the command that requests new copies of the drifted rows in the report in ``folder``; ``leader`` is the
     profile of the leader's producer.
     """
     return shlex.join(["cdc-repair", str(leader.absolute()), "--report", str(folder.absolute())])

@@ -134,8 +134,8 @@ def not_compared(audit: Audit) -> Iterator[str]:
     if unknown := sum(table.not_compared for table in audit.tables):
         of = enumerated([f"{t.database}.{t.table}" for t in audit.tables if t.not_compared][:_NAMED])
         yield (
-            f"Not compared: {counted(unknown, 'row')} of copied tables ({of}), of which the follower's log does not "
-            "tell whether they are as the copy says."
+            f"Not compared: {counted(unknown, 'row')} of copied tables ({of}), for which the follower's log does not "
+            "show whether they equal the copy."
         )
     if older := sorted((t for t in audit.tables if t.older), key=lambda t: (-t.leader_rows, t.name)):
         yield _only_what_changed(older)
@@ -222,4 +222,4 @@ def row_notes(row: DriftedRow) -> Iterator[str]:
             f"the {sides[1]} deleted it, the {sides[0]} did not."
         )
     if row.since_us is not None:
-        yield f"Its last change on either side was at {moment(row.since_us)}: it has differed as it does since then."
+        yield f"Its last change on either side was at {moment(row.since_us)}: its difference is the same since then."

@@ -1,4 +1,4 @@
-"""Draws the plots of a report: histograms of lags, lags over time, foreign writes over time, and past verdicts.
+"""Draws the plots of a report: histograms of lags; and lags, foreign writes (errant transactions), verdicts over time.
 
 Also computes the plots' axes: the position of a value, and the marks with their texts.
 """

@@ -342,8 +342,8 @@ def _row_lines(row: DriftedRow) -> Iterator[str]:
 
 
 def _foreign(audit: Audit) -> Section:
-    """Builds the section on foreign writes, which did not come from the leader: a plot over time, and a list of the
-    first writes.
+    """Builds the section on foreign writes (errant transactions, not from the leader): a plot over time, and a list of
+    the first writes.
     """
     title = f"Foreign writes: {audit.foreign_writes:,}"
     if not audit.foreign_writes:

@@ -102,7 +102,7 @@ class Held:
 
     @property
     def covered(self) -> int:
-        """The number of covered records. The number of covered transactions is not higher."""
+        """The number of records that earlier audits covered; there are at most as many covered transactions."""
         return sum(each.records for each in self.contents.values())
 
 
@@ -340,7 +340,7 @@ def sorted_layer(rows: DataFrame) -> DataFrame:
 
 
 def _is_one_of(column: str, values: Sequence[int]) -> str:
-    """Writes SQL that is true if ``column`` is one of the ``values``. The lists in the SQL are short, so that Parquet
+    """Returns SQL that is true if ``column`` is one of the ``values``. The lists in the SQL are short, so that Parquet
     searches for each value.
     """
     lists = (values[at : at + _LISTED] for at in range(0, len(values), _LISTED))

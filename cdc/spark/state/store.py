@@ -148,7 +148,7 @@ class StateStore:
                 "another audit saved the state since this one read it",
                 code="CDC-STATE-OVERTAKEN",
                 where=self._where(),
-                hint="let one audit at a time use it, then start this one again",
+                hint="let only one audit at a time use the state, then start this audit again",
             )
         # The folder may contain a generation with the new number, if an earlier attempt to remove it failed.
         self._remove_unnamed()

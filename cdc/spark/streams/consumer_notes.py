@@ -1,5 +1,5 @@
-"""Marks unusual changes for the fold (foreign writes, and records that are listed in the consumer's tables ``ledger``
-and ``conflicts``), and lists the foreign writes.
+"""Marks unusual changes for the fold (errant transactions, called foreign writes here, and records that are listed in
+the consumer's tables ``ledger`` and ``conflicts``), and lists the foreign writes.
 
 A **mark** describes a change. The fold keeps for each row the mark of its last marked change. The kinds of marks:
 
@@ -108,8 +108,8 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
-    """Reads the GTID sets in the consumer's notes of the follower's base copy, with the follower's sequence of each
-    note.
+    """Reads the consumer's notes of the base copy, the dump that the follower began with: the GTID set of each note,
+    and the follower's sequence at which it was written.
     """
     rows = _images(records, "copies", resource)
     return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
@@ -118,8 +118,8 @@ def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Builds each side's marks for ``marked``, with the sequences or transactions of the marked changes; None for a
-    side without marks.
+    """Builds each side's marks (facts about unusual changes), which ``marked`` joins to changes by their sequence or
+    transaction; None for a side without marks.
 
     ``noted`` is true if the consumer's tables contain conflicts or skipped records, ``foreign`` if there are foreign
     writes.

@@ -26,7 +26,7 @@ __all__ = ["LEADERS_CHUNKS", "Changes", "Contents", "Shape", "changes_at", "join
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 LEADERS_CHUNKS = f"valid AND side = '{LEADER}' AND chunk IS NOT NULL AND NOT coalesce(chunk.repair, false)"
-"""The SQL condition of the leader's records that contain a part of a table, in a copy of the whole table."""
+"""SQL that is true for the leader's records that contain a chunk of a table copy, but not for repairs of some rows."""
 _MARKS_COPY = f"{LEADERS_CHUNKS} AND (chunk.after IS NULL OR chunk.upto IS NULL)"
 _MARK = "IF(chunk.{} IS NULL, named_struct('action', '{}', 'uri', {none}, 'to', {none}, 'like', {none}), NULL)"
 _MARKS = ", ".join(
@@ -41,7 +41,7 @@ _IS_STATEMENT = f"""
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape of a table's records (``streams.row_digests``), and the ``first`` and ``last`` sequence of this shape.
+    """The shape of a table's records from sequence ``first`` to ``last``: columns and key (``streams.row_digests``).
 
     ``number`` is None if no digests can be computed from these records; ``key`` is None for a table without a key.
     """

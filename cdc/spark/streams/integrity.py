@@ -53,7 +53,7 @@ class Integrity:
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The part of the streams that earlier audits checked: ``next`` is each side's first unchecked sequence.
-    ``transactions`` are searched for repetitions; None if certainly none occurs again.
+    ``transactions`` are searched for new records of the same transactions; None if there certainly are none.
     """
 
     next: Mapping[str, int]
@@ -264,7 +264,7 @@ def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> 
 
 def _detail(row: Row) -> str:
     before = "it has no chunk before that" if row["to"] is None else f"the chunk before ended at {row['to']}"
-    return f"the copy of {row['database']}.{row['table']} goes on after key {row['from']}, and {before}"
+    return f"the copy of {row['database']}.{row['table']} continues after key {row['from']}, and {before}"
 
 
 def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[tuple[int, int]]]:

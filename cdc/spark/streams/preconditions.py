@@ -102,7 +102,7 @@ def _incomplete_topic(profile: Profile, contents: Contents | None, limit: int | 
 def _left_out_records(
     follower: Profile, leader: Contents | None, acts: Sequence[Act], scope: Scope, renames: Renames
 ) -> Iterator[str]:
-    """Reports records of the leader's topic that the filters of the follower's producer leave out of its topic."""
+    """Reports records of the leader's topic that the follower's producer leaves out of its topic by its filters."""
     filters, tables = follower.filters, leader.tables if leader else frozenset()
     left_out = {
         f"{database}.{table}"
@@ -192,6 +192,6 @@ def _checkpoint(
         )
     elif watermark.highest > watermark.sequence:
         yield (
-            f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}: until "
-            "it is there again the follower's rows are of two states"
+            f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}: until it "
+            "is there again the follower's rows belong to two states of the leader"
         )

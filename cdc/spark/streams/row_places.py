@@ -16,7 +16,7 @@ __all__ = ["HIGHEST_SEQUENCE", "MOST_ROWS", "PLACE", "row_at", "sequence_at", "s
 
 _ROW_BITS = 23
 MOST_ROWS = 1 << _ROW_BITS
-"""The largest number of rows in a record with which no two changes have the same place."""
+"""The maximum number of rows in a record: in a larger record, two changes could have the same place."""
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
 """The place of a row's change in its stream, higher for later changes. If the change removes one row and adds another
@@ -24,17 +24,17 @@ row, this is the place of the removed row, and the added row has the next place.
 
 
 def sequence_at(place: str) -> str:
-    """Writes the SQL of the sequence of the record whose change has this ``place``."""
+    """Returns the SQL of a record's sequence; ``place`` is the SQL of PLACE for a change in this record."""
     return f"shiftright({place}, {_ROW_BITS + 1})"
 
 
 def row_at(place: str) -> str:
-    """Writes the SQL of the number that the row with this ``place`` has in its record."""
+    """Returns the SQL of a row's number in its record; ``place`` is the SQL of PLACE for the row's change."""
     return f"int(shiftright({place}, 1) & {MOST_ROWS - 1})"
 
 
 def steps(moves: str, *, removed: str, added: str, both: str) -> str:
-    """Writes the SQL of an array of the steps of a change. If the condition ``moves`` is true, the row gets another
+    """Returns the SQL of an array of the steps of a change. If the condition ``moves`` is true, the row gets another
     identity: the steps are ``removed``, which removes the old row, and ``added``, which adds the new row. Else the only
     step is ``both``.
     """

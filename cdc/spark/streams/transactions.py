@@ -76,7 +76,7 @@ def transactions(
 
     ``sequences`` belongs to the leader whose checkpoints count; ``ends`` are the last sequences of each side. ``state``
     is ``whole``, ``torn`` (incomplete), or ``open`` if the topic's end cuts the transaction in two, since the producer
-    writes large transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) are the leader sequences that a
+    writes large transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) bound the leader sequences that a
     follower's transaction applied. ``kind`` is explained in the module's docstring; it is NULL for the leader's
     transactions.
     """
@@ -224,7 +224,7 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
 
 
 def _former(resource: str) -> str:
-    """Writes SQL for the sequence of a statement that an earlier version of ``cdc`` ran: the GTIDs of this version
+    """Returns SQL for the sequence of a statement that an earlier version of ``cdc`` ran: the GTIDs of this version
     count from 1, sequences count from 0.
     """
     return f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT) - 1"
@@ -263,7 +263,7 @@ def _is_of(image: str, resource: str) -> str:
 
 
 def checkpoint(resource: str) -> str:
-    """Writes the SQL of a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table;
+    """Returns the SQL of a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table;
     the struct is NULL for any other record.
 
     The fields are the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
@@ -288,7 +288,7 @@ def checkpoint(resource: str) -> str:
 
 
 def changed_by_others(resource: str) -> str:
-    """Writes the SQL of the full name of the consumer's own table that a record changes.
+    """Returns the SQL of the full name of the consumer's own table that a record changes.
 
     The expression is NULL for a change that the consumer of the leader ``resource`` also makes without moving its
     checkpoint, and for a record of any other table. Rows that consumers of other leaders keep in the same tables are
@@ -320,7 +320,7 @@ def changed_by_others(resource: str) -> str:
 
 _MOST_RANGES = 20_000  # maximum number of ranges that the driver reads
 _MOST_INTERVALS = 1_000  # maximum number of intervals that are kept for a prefix
-_EXACT = 4_096  # up to this number, each transaction has its own range, so that late transactions are known to be new
+_EXACT = 4_096  # with fewer records, each range is a single id, so that late transactions are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """Maps a side and a prefix to intervals of numbers (first, last), in ascending order."""
@@ -381,8 +381,8 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """Adds to the ``known`` ids each of the ``ranges`` with a transaction that ends at or before the sequence of its
-    side in ``ends``. Returns None if not all ids are known, or if there are too many prefixes.
+    """Adds ``ranges`` to the ``known`` ids, except ranges whose transactions all end after the last sequence of their
+    side (``ends``). Returns None if not all ids are known, or if there are too many prefixes.
 
     If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """

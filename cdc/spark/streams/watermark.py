@@ -139,7 +139,7 @@ class BaseCopy:
         return replace(self, upto=END if first is None else first - 1)
 
     def passed_over(self) -> str:
-        """Writes the SQL of a condition that is true for a record of the leader if the base copy contains its
+        """Returns the SQL of a condition that is true for a record of the leader if the base copy contains its
         transaction.
         """
         number = "try_cast(substring_index(transaction, ':', -1) AS BIGINT)"

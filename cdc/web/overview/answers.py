@@ -96,7 +96,7 @@ class StreamAnswers:
 
 # Computes the progress of a stream: the backlog before Kafka and before each follower, and the present rates.
 
-_RATE_SECONDS = 12.0  # a rate is the mean over this time
+_RATE_SECONDS = 12.0  # rates are averaged over this period
 
 
 def bytes_between(begin: Position, end: Position, logs: Sequence[tuple[str, int]]) -> int | None:

@@ -72,7 +72,7 @@ def _producer(stream: StreamAnswers, now: float) -> Iterator[Sentence]:
         yield Sentence(
             BAD,
             f"No producer has written for {duration(silence)}, though it would at least every {alive} s: the last one"
-            f"{by} does not run, or does not get on. What the leader has changed since is in no topic.",
+            f"{by} does not run, or makes no progress. What the leader has changed since is in no topic.",
         )
     yield from _program(leader, "The producer", waiting="cdc_producer_waiting")
 
@@ -96,7 +96,7 @@ def _copies(stream: StreamAnswers) -> Iterator[Sentence]:
     program = leader.program.value if leader and leader.program and not leader.program.error else None
     if program and program.figures.get("cdc_producer_copying_waits"):
         yield Sentence(
-            WAITS, f"The copy of {program.table} waits for a follower that has many of its rows to apply yet."
+            WAITS, f"The copy of {program.table} waits for a follower that still has many of its rows to apply."
         )
     for request in stream.stream.requests:
         names = [".".join(table) for table in request.tables] + ([".".join(request.keys.table)] if request.keys else [])
@@ -136,7 +136,7 @@ def _consumer(stream: StreamAnswers, follower: ProfileAnswers, status: Status) -
         return
     if status.paused:
         yield Sentence(WAITS, f"The consumer of {follower.name} is paused, and {count(left)} records wait; "
-                              f"SIGUSR2 lets it go on.")  # fmt: skip
+                              f"SIGUSR2 ends the pause.")  # fmt: skip
         return
     program = follower.program.value if follower.program and not follower.program.error else None
     held = program.figures.get("cdc_consumer_held_seconds", 0) if program else 0

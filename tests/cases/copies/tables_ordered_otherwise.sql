@@ -24,7 +24,7 @@ SELECT COUNT(*) FROM t0;
 -- = [1]
 -- @record {"uri":"flv://mysql-srv1/ordered_otherwise/t1","columns":["k"],"key":["k"],"flags":2,"operation":{"Copy":{"rows":[],"after":{"cols":[{"String":"A"}]},"upto":null}}}
 -- @apply
--- @stops cdc-consumer 3 does not say how the leader orders it
+-- @stops cdc-consumer 3 whose collation on the leader is not in the record
 -- @apply --skip {skip}
 -- @follower
 SELECT COUNT(*) FROM t1;
@@ -38,7 +38,7 @@ SELECT COUNT(*) FROM t2;
 -- = [1]
 -- @record {"uri":"flv://mysql-srv1/ordered_otherwise/t3","columns":["k"],"key":["k"],"flags":2,"operation":{"Copy":{"rows":[],"after":{"cols":[{"Enum":"B"}]},"upto":null}}}
 -- @apply
--- @stops cdc-consumer 3 have no order that a range could name
+-- @stops cdc-consumer 3 have no order, so that no range of keys can contain them
 -- @apply --skip {skip}
 -- @follower
 SELECT COUNT(*) FROM t3;

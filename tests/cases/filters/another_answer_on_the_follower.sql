@@ -11,7 +11,7 @@ ALTER TABLE a ADD c INT DEFAULT (CONNECTION_ID());
 SHOW BINARY LOG STATUS;
 -- @as file
 -- @apply
--- @stops cdc-producer 3 another answer
+-- @stops cdc-producer 3 returns another value
 -- @stops cdc-producer 3 at {file}:
 -- @silent hunter2
 -- @profile producer filters.exclude_tables = ["unlike_answer.a*"]

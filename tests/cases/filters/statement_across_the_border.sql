@@ -10,15 +10,15 @@ CREATE TABLE seen (i INT);
 CREATE TABLE seen_too (i INT);
 RENAME TABLE seen TO beyond.seen;
 -- @apply
--- @stops cdc-producer 3 a statement crosses the border of the filters
+-- @stops cdc-producer 3 only a part of a statement passes the filters
 -- @run cdc-producer --skip {skip}
 RENAME TABLE beyond.a TO t;
 -- @apply
--- @stops cdc-producer 3 a statement crosses the border of the filters
+-- @stops cdc-producer 3 only a part of a statement passes the filters
 -- @run cdc-producer --skip {skip}
 DROP TABLE seen_too, beyond.b;
 -- @apply
--- @stops cdc-producer 3 a statement crosses the border of the filters
+-- @stops cdc-producer 3 only a part of a statement passes the filters
 -- @run cdc-producer --skip {skip}
 -- @run cdc-consumer
 -- @follower

@@ -46,9 +46,9 @@ SET GLOBAL local_infile = OFF;
 CREATE TABLE u SELECT * FROM t LIMIT 0;
 INSERT INTO u SELECT * FROM t WHERE id < 1000;
 -- @apply
--- @logged the follower does not take LOAD DATA LOCAL
+-- @logged the follower does not accept LOAD DATA LOCAL
 -- @run cdc-consumer --status
--- @logged the follower does not take LOAD DATA LOCAL
+-- @logged the follower does not accept LOAD DATA LOCAL
 -- @follower
 SET GLOBAL local_infile = ON;
 SHOW GLOBAL STATUS LIKE 'Com_load';
@@ -56,6 +56,6 @@ SHOW GLOBAL STATUS LIKE 'Com_load';
 SELECT {loaded_last} - {loaded_then}, COUNT(*) FROM many_rows.u;
 -- = [0, 1000]
 -- @apply
--- @silent the follower does not take LOAD DATA LOCAL
+-- @silent the follower does not accept LOAD DATA LOCAL
 -- @run cdc-consumer --status
--- @silent the follower does not take LOAD DATA LOCAL
+-- @silent the follower does not accept LOAD DATA LOCAL

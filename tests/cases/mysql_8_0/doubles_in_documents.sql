@@ -37,7 +37,7 @@ ALTER TABLE t ADD made JSON DEFAULT ('[0.41339201716594043, 463.78841705583204]'
 UPDATE keyless SET a = a + 1000 WHERE a % 2 = 0;
 DELETE FROM keyless WHERE a % 3 = 0;
 -- @apply
--- @logged documents that the statement made of text may have other doubles here than on the leader
+-- @logged JSON documents that the statement made from text may contain other doubles than on the leader
 -- @logged copy the table again: cdc-producer PROFILE --copy doubles_in_documents.t
 -- @follower
 UPDATE doubles_in_documents.t SET j = JSON_SET(j, '$.v', 463.788417055832) WHERE id = 7;

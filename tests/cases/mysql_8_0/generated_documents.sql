@@ -9,20 +9,20 @@ CREATE TABLE plain (id INT PRIMARY KEY, txt TEXT, j JSON AS (txt) STORED);
 CREATE TABLE member (id INT PRIMARY KEY, d DOUBLE, txt TEXT, m INT AS (d MEMBER OF (txt)) STORED);
 INSERT INTO c (id, txt) VALUES (1, '[0.5]'), (2, '[463.78841705583204]');
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
--- @stops cdc-consumer 3 where it parses JSON, on the server's version: make it a plain column of its type on the follower
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
+-- @stops cdc-consumer 3 if it parses JSON, on the server's version: then make it a plain column of its type on the follower
 -- @follower
 ALTER TABLE generated_documents.c MODIFY j JSON;
 -- @leader
 INSERT INTO plain (id, txt) VALUES (1, '[0.41339201716594043]');
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
 -- @follower
 ALTER TABLE generated_documents.plain MODIFY j JSON;
 -- @leader
 INSERT INTO member (id, d, txt) VALUES (1, 453368734.70145965, '[453368734.70145965]');
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
 -- @follower
 ALTER TABLE generated_documents.member MODIFY m INT;
 -- @apply
@@ -36,4 +36,4 @@ CREATE TABLE added (id INT PRIMARY KEY, txt TEXT);
 INSERT INTO added VALUES (1, '[463.78841705583204]');
 ALTER TABLE added ADD d DOUBLE AS (txt->'$[0]') STORED;
 -- @apply
--- @logged documents that the statement made of text may have other doubles here than on the leader … --copy generated_documents.added
+-- @logged JSON documents that the statement made from text may contain other doubles than on the leader … --copy generated_documents.added

@@ -26,4 +26,4 @@ INSERT INTO pet VALUES (1, 1);
 -- @leader
 RENAME TABLE pet TO kitten;
 -- @apply
--- @stops cdc-consumer 3 a statement crosses the border of the filters
+-- @stops cdc-consumer 3 only a part of a statement passes the filters

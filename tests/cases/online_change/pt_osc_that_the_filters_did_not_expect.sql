@@ -30,7 +30,7 @@ DROP TRIGGER IF EXISTS `pt_osc_crossed`.`pt_osc_d_t_upd`;
 DROP TRIGGER IF EXISTS `pt_osc_crossed`.`pt_osc_d_t_ins`;
 UPDATE t SET n = 5, added = 8 WHERE id = 7;
 -- @apply
--- @stops cdc-consumer 3 ALTER on the follower by hand, go on with --skip … and then set filters.shadow_tables = ["_{table}_new", "_{table}_old"] in the consumer
+-- @stops cdc-consumer 3 ALTER on the follower by hand, continue with --skip … and then set filters.shadow_tables = ["_{table}_new", "_{table}_old"] in the consumer
 -- @follower
 ALTER TABLE pt_osc_crossed.t ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY name VARCHAR(40);
 -- @run cdc-consumer --skip {skip}

@@ -17,7 +17,7 @@ CREATE DEFINER = root@localhost FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1;
 INSERT INTO t VALUES (2, 'b');
 -- @apply
 -- @logged definer is not our user … GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO 'cdc_narrow'@'%'
--- @stops cdc-consumer 3 SET_ANY_DEFINER … hint: on the follower: GRANT … where the server grants none … with another definer
+-- @stops cdc-consumer 3 SET_ANY_DEFINER … hint: on the follower: GRANT … if the server grants none … with another definer
 -- @follower
 SELECT COUNT(*) FROM system_definer.t;
 -- = [1]

@@ -15,7 +15,7 @@ SELECT g FROM division.t;
 -- = [0.6666666667]
 -- @leader
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
 -- @follower
 SELECT * FROM division.t;
 -- = nothing
@@ -33,14 +33,14 @@ CREATE TABLE moments (id INT PRIMARY KEY, at TIMESTAMP, h INT AS (HOUR(at)) STOR
 CREATE TABLE days (id INT PRIMARY KEY, at DATE, d VARCHAR(9) AS (DAYNAME(at)) STORED);
 INSERT INTO moments (id, at) VALUES (1, '2024-01-01 03:00:00');
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
 -- @follower
 ALTER TABLE division.moments MODIFY h INT;
 -- @leader
 INSERT INTO days (id, at) VALUES (1, '2024-01-01');
 SET time_zone = DEFAULT, lc_time_names = DEFAULT;
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
 -- @follower
 ALTER TABLE division.days MODIFY d VARCHAR(9);
 -- @apply
@@ -51,4 +51,4 @@ SELECT UNIX_TIMESTAMP(moments.at), h, d FROM division.moments JOIN division.days
 CREATE TABLE u (id INT PRIMARY KEY, s VARCHAR(9) AS (CONCAT(id, '\\')) STORED);
 -- @record {"uri":"flv://mysql-srv1/division/u","columns":["id","s"],"key":["id"],"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"String":"1\\\\"}]}]}}}
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here
+-- @stops cdc-consumer 3 a generated column gets another value here

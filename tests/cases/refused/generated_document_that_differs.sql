@@ -11,7 +11,7 @@ FLUSH TABLES;
 INSERT INTO computed.t (id) VALUES (1), (2);
 -- @leader
 -- @apply
--- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @stops cdc-consumer 3 a generated column gets another value here than on the leader
 -- @follower
 SET GLOBAL div_precision_increment = 10;
 FLUSH TABLES;

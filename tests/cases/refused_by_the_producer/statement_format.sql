@@ -28,7 +28,7 @@ CREATE TABLE valued (VALUES ROW(1, CONNECTION_ID()));
 -- @run cdc-producer --skip {skip}
 ALTER TABLE base ADD u VARCHAR(36) DEFAULT (UUID());
 -- @apply
--- @stops cdc-producer 3 another answer to a function
+-- @stops cdc-producer 3 a function in it returns another value
 -- @stops cdc-producer 3 at {file}:
 -- @run cdc-producer --skip {skip}
 -- @leader MIXED

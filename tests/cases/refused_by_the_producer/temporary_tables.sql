@@ -28,7 +28,7 @@ CREATE INDEX k ON base (i);
 -- @run cdc-producer --skip {skip}
 CREATE TABLE new LIKE base;
 -- @apply
--- @stops cdc-producer 3 LIKE a temporary table
+-- @stops cdc-producer 3 whether the table after LIKE was a temporary table
 -- @stops cdc-producer 3 at {file}:
 -- @run cdc-producer --skip {skip}
 ALTER TABLE base RENAME another;
@@ -53,12 +53,12 @@ CALL emptied2();
 CREATE PROCEDURE likewise() BEGIN DROP TABLE IF EXISTS none; CREATE TABLE made LIKE plain; END;
 CALL likewise();
 -- @apply
--- @stops cdc-producer 3 LIKE a temporary table
+-- @stops cdc-producer 3 whether the table after LIKE was a temporary table
 -- @stops cdc-producer 3 with the definition in place of LIKE
 -- @run cdc-producer --skip {skip}
 CREATE TEMPORARY TABLE base (i INT);
 -- @apply
--- @stops cdc-producer 3 made a temporary table
+-- @stops cdc-producer 3 created a temporary table
 -- @stops cdc-producer 3 at {file}:
 -- @stops cdc-producer 3 SET PERSIST binlog_format = ROW
 -- @profile producer filters.include_dbs = ["none_of_all"]

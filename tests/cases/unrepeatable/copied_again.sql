@@ -38,8 +38,8 @@ SET auto_increment_increment = 3;
 ALTER TABLE stepped DROP PRIMARY KEY, ADD n INT AUTO_INCREMENT PRIMARY KEY;
 -- @apply
 -- @logged cdc-producer a follower can't repeat a statement, so its table is copied again table=copied_again.bare why="each server numbers
--- @logged cdc-producer table=copied_again.asked why="each server has another answer
--- @logged cdc-producer table=copied_again.divided why="how many digits
+-- @logged cdc-producer table=copied_again.asked why="a function in it returns another value
+-- @logged cdc-producer table=copied_again.divided why="the number of digits
 -- @logged cdc-producer copied a table table=copied_again.mo`ved_2
 -- @logged cdc-producer copied a table table=copied_again.stepped
 -- @equal

@@ -39,7 +39,7 @@ def test_a_rewind_that_has_not_ended(stage: Stage) -> None:
         "COMMIT",
     )
     line = refused("cdc-consumer", stage.profile, "--until-current")
-    assert "(--rewind) from sequence 4, and applied records again up to 3 only: its rows are of two states" in line
+    assert "(--rewind) from sequence 4, and has applied records again up to 3 only: the follower's rows belong" in line
     assert "--copy" in line
     assert line == refused("cdc-consumer", stage.profile, "--status")
     assert (stage.checkpoint(), stage.execute("SELECT n FROM t ORDER BY id")) == (3, [("b",), ("a",)])

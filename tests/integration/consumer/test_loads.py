@@ -27,7 +27,7 @@ from tests.unit.consumer.plan.test_statements import change
 
 pytestmark = pytest.mark.integration
 
-OFF = "the follower does not take LOAD DATA LOCAL"
+OFF = "the follower does not accept LOAD DATA LOCAL"
 # Whatever could be taken for the end of a field or a row, for an escape, or for NULL.
 TEXTS = st.text("'\\(),NUL\n\t\0 \"bxé", max_size=8) | st.sampled_from(["NULL", "\\N", "),(", "x'00'"])
 WIDE = TEXTS | st.text("€😀日'\\", max_size=6)

@@ -119,7 +119,7 @@ def test_a_leader_with_history_becomes_a_follower_under_writes_and_kills(pair: P
         for kill in range(2):
             with running("small_chunks", "100", pair.source) as producer:
                 written = messages(kafka, topic)
-                until(lambda before=written: messages(kafka, topic) > before + 3, what="the copy goes on")
+                until(lambda before=written: messages(kafka, topic) > before + 3, what="the copy continues")
                 producer.kill()
                 producer.wait()
             pair.on_leader(f"ALTER TABLE t ADD COLUMN late{kill} INT DEFAULT {kill}", database="maria")

@@ -111,7 +111,7 @@ def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql)
             answer = _answer(reading)
         assert answer.chunk is not None
         assert len(answer.chunk.rows) == 500
-        assert said == ["the copy waits for the leader", "the copy goes on"]
+        assert said == ["the copy waits for the leader", "the copy continues"]
     for thread in busy:
         thread.join()
 
@@ -155,7 +155,7 @@ def test_nothing_is_read_while_a_replica_is_behind(tmp_path: Path, mysql_server:
         assert replica.catch_up() == ""
         assert _answer(reading).chunk is not None
     assert [said[0], said[-2], said[-1]] == [
-        (waits, "it does not replicate"), (waits, "it is N s behind"), ("the copy goes on", "")
+        (waits, "it does not replicate"), (waits, "it is N s behind"), ("the copy continues", "")
     ]  # fmt: skip
 
 

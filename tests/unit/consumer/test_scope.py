@@ -34,7 +34,7 @@ def test_a_swap_of_tables_names_the_setting(
 ) -> None:
     hint = way_across(renaming(*pairs), lambda uri: filters.wants(uri.database, uri.table))
     assert f"set filters.shadow_tables = {json.dumps(patterns)} in the consumer's profile" in hint
-    assert ("do its ALTER on the follower by hand, go on with --skip 7, and then set" in hint) == by_hand
+    assert ("do its ALTER on the follower by hand, continue with --skip 7, and then set" in hint) == by_hand
     assert ("and start again" in hint) != by_hand
     kept = replace(filters, shadow_tables=tuple(patterns))
     assert len({kept.wants_table("d", name) for pair in pairs for name in pair}) == 1

@@ -47,7 +47,7 @@ def test_what_came_since_is_appended_once() -> None:
 def test_what_can_not_be_appended_is_refused() -> None:
     with pytest.raises(UserError, match="something else wrote to a table of changes"):
         appends(Written(1, None))
-    with pytest.raises(UserError, match="as of sequence 16 in the lake already, after 15"):
+    with pytest.raises(UserError, match="the changes up to sequence 16, which is after 15"):
         appends(Written(1, replace(NOTE, sequence=16)))
     with pytest.raises(UserError, match="changes after sequence 5 are missing in the lake"):
         appends(Written(1, replace(NOTE, sequence=5)), cut=True)

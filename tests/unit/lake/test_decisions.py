@@ -67,7 +67,7 @@ def test_a_table_whose_rows_foreign_keys_change_in_silence_is_not_kept() -> None
     child = "CREATE TABLE t (id INT REFERENCES p (id) ON DELETE CASCADE)"
     assert step_of(known(last=3, silent=True)).what is What.KEEP
     assert step_of(known(last=3, created=child)).what is What.KEEP
-    with pytest.raises(UserError, match="does not log what foreign keys change"):
+    with pytest.raises(UserError, match="does not log the changes that foreign keys make"):
         decided(known(last=3, silent=True, created=child), NAME, before(3), 3)
 
 

@@ -52,5 +52,5 @@ def test_other_filters_are_refused_until_it_is_through() -> None:
 
 
 def test_what_a_version_of_before_has_counted_is_left_to_it() -> None:
-    with pytest.raises(UserError, match="partially committed, and an earlier version"):
+    with pytest.raises(UserError, match="partially committed, and an older cdc has counted"):
         start(leader(), replace(ENTRY, partial=Partial(f"{UUID}:4", 5, None), filters=None))

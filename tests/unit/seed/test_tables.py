@@ -69,7 +69,7 @@ def test_a_table_is_loaded_as_it_was_at_each_place() -> None:
 
 def test_a_table_without_rows_may_not_have_any() -> None:
     found, refused = created().parts()
-    assert (refused, {each.refused for each in found}) == ([], {"no record tells its columns"})
+    assert (refused, {each.refused for each in found}) == ([], {"its columns are in no record"})
 
 
 def test_a_table_of_which_there_are_rows_alone_is_refused() -> None:
@@ -79,7 +79,9 @@ def test_a_table_of_which_there_are_rows_alone_is_refused() -> None:
         created().rows().run("DROP TABLE gone", ("DropTable", gone)).run("RENAME TABLE was TO t2", ("RenameTable", was))
     )
     newest = {T: 2, old: 2, gone: 2, was: 2}
-    assert stream.parts(newest=newest)[1] == ["the stream has rows of the table and nothing that tells its columns"]
+    assert stream.parts(newest=newest)[1] == [
+        "the stream has rows of the table, but nothing that describes its columns"
+    ]
     assert stream.parts(newest=newest, but=old)[1] == []
     assert stream.parts(newest={gone: 9}, but=old)[1] != []
 
@@ -88,7 +90,7 @@ def test_numbered_rows_are_refused() -> None:
     found = (("n", "int"), ("id", "int"))
     stream = created("n INT NOT NULL PRIMARY KEY").rows(T, (("n", "int"),), key="n")
     stream.run("ALTER TABLE t ADD id INT AUTO_INCREMENT UNIQUE", ("AlterTable", T)).rows(T, found, key="n")
-    assert stream.parts()[1] == ["the statement at sequence 3 numbered the rows that were there, and a seed has others"]
+    assert stream.parts()[1] == ["the statement at sequence 3 numbered rows of that moment, and a seed has other rows"]
     assert stream.parts(but=T) == ([], [])
 
 

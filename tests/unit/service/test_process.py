@@ -131,4 +131,4 @@ def test_an_output_that_cannot_be_written_gives_no_traceback(work: str, redirect
     done = subprocess.run(["bash", "-c", command, code], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert done.stderr.count("\n") <= 1
-    assert work != "runs_on" or "start again, which goes on" in done.stderr
+    assert work != "runs_on" or "start again, which continues" in done.stderr

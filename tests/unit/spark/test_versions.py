@@ -121,7 +121,7 @@ def test_what_foreign_keys_change_in_silence_is_refused(texts: dict[int, str], a
     if not refused:
         assert plan(found, NAME, 10, cut=False).keyed
         return
-    with pytest.raises(UserError, match="does not log what foreign keys change"):
+    with pytest.raises(UserError, match="does not log the changes that foreign keys make"):
         plan(found, NAME, 10, cut=False)
 
 
@@ -134,7 +134,7 @@ def test_a_copy_tells_of_foreign_keys_that_no_statement_tells() -> None:
         for acts, refused in ((with_keys, True), (without, False), ([*with_keys, *without], False)):
             found = History(tuple(acts), {}, (Told(NAME, acts[-1].sequence, COLUMNS, ("id",)),), silent_cascades=silent)
             if refused:
-                with pytest.raises(UserError, match="does not log what foreign keys change"):
+                with pytest.raises(UserError, match="does not log the changes that foreign keys make"):
                     plan(found, NAME, 10, cut=True)
             else:
                 assert plan(found, NAME, 10, cut=True).keyed

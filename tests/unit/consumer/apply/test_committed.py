@@ -158,7 +158,7 @@ def test_a_checkpoint_that_something_else_has_moved_is_refused(there: int | None
 
 def test_a_follower_that_stays_away_is_named_with_what_it_lacks() -> None:
     error = lost(Interrupted("no route to host"), after=6)
-    assert str(error).startswith("the follower does not take the changes: no route to host")
+    assert str(error).startswith("the follower does not accept the changes: no route to host")
     assert (error.code, error.where) == ("CDC-FOLLOWER-GONE", "the batch after sequence 6")
     assert "consumer.retry_seconds" in str(error.hint)
     known = next(iter(HINTS))

@@ -72,7 +72,7 @@ def test_what_the_brokers_refuse_is_told_once_and_does_not_hold_the_copy() -> No
     copy = Copy(REFUSED, REFUSED, {F: 3}, REFUSED)
     for _ in range(4):
         copy.followers.wait(threading.Event(), None)
-    warning = "the copy can't tell how far followers are"
-    assert copy.events() == [warning, "the copy can tell again how far followers are", warning]
+    warning = "the progress of followers can't be read"
+    assert copy.events() == [warning, "the progress of followers can be read again", warning]
     assert copy.logged[0][1]["level"] == logging.WARNING
     assert "uthorization" in copy.logged[0][1]["why"]

@@ -13,7 +13,7 @@ from cdc.producer.decode.changes import Chunk, Structure
 
 T, U = ("d", "t"), ("d", "u")
 ERROR, WARNING = {"level": logging.ERROR}, {"level": logging.WARNING}
-NO_COPY = "make it as a copy needs it, then run cdc-producer PROFILE --copy d.t"
+NO_COPY = "make the table fit for a copy, then run cdc-producer PROFILE --copy d.t"
 
 
 def definition(*, inexact: bool = False) -> TableDefinition:
@@ -35,13 +35,15 @@ def chunk(after: tuple[str, ...] | None, upto: tuple[str, ...] | None, *rows: st
         ),
         (lambda log: log.filtered(T), [("the filters leave out a table whose rows were to be sent again",
                                         {"table": "d.t"})]),
-        (lambda log: log.replaced(T, None), [("another table is copied", {"table": "d.t", "now": "none"})]),
+        (lambda log: log.replaced(T, None), [("a statement has changed which table is copied",
+                                               {"table": "d.t", "now": "none"})]),
         (lambda log: log.held(T), [("the stream waits for the copy of a table as a whole", {"table": "d.t"})]),
         (lambda log: log.exact(T, 2), [("copying a table as a whole", {"table": "d.t", "snapshots": 2})]),
         (
             lambda log: log.inexact(T, 2),
             [("a table that is copied as a whole changes too often",
-              {"table": "d.t", "snapshots": 2, "hint": "it goes on trying; hold the table's writers for a second"}
+              {"table": "d.t", "snapshots": 2, "hint": "the producer keeps trying; "
+               "stop writes to the table for a second"}
               | WARNING)],
         ),
         (
@@ -63,9 +65,9 @@ def chunk(after: tuple[str, ...] | None, upto: tuple[str, ...] | None, *rows: st
         ),
         (
             lambda log: log.unsettled(3),
-            [("what is to be created is changed before all of it is read",
-              {"tries": 3, "hint": "it goes on trying; hold statements that create, alter or drop tables for as long "
-               "as reading all takes"} | WARNING)],
+            [("statements change the objects to create before all of them are read",
+              {"tries": 3, "hint": "the producer keeps trying; avoid statements that create, alter or drop tables "
+               "until everything is read"} | WARNING)],
         ),
         (
             lambda log: log.created(Structure([T, U], [], [T])),

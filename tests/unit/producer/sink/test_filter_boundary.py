@@ -32,7 +32,7 @@ CROSSING = [
 @pytest.mark.parametrize(("text", "setting"), CROSSING)
 def test_a_swap_of_tables_names_the_setting(text: str, setting: str | None, filters: str) -> None:
     _, effects = classify(text, database="d", ansi_quotes=False)
-    with pytest.raises(PromiseError, match="crosses the border") as stop:
+    with pytest.raises(PromiseError, match="only a part of a statement") as stop:
         passing(statement(*effects), FILTERS[filters])
     hint = str(stop.value.hint)
     if setting is None:
@@ -46,7 +46,7 @@ def test_a_swap_of_tables_names_the_setting(text: str, setting: str | None, filt
 
 def test_a_swap_whose_new_version_is_in_the_topic_needs_the_setting_alone() -> None:
     _, effects = classify(CROSSING[0][0], database="d", ansi_quotes=False)
-    with pytest.raises(PromiseError, match="crosses the border") as stop:
+    with pytest.raises(PromiseError, match="only a part of a statement") as stop:
         passing(statement(*effects), Filters(include_tables=("d.t", "d._t_new")))
     assert str(stop.value.hint).endswith(
         'set filters.shadow_tables = ["_{table}_new", "_{table}_old"], and start again'

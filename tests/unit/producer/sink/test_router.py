@@ -236,7 +236,7 @@ def test_a_statement_follows_the_objects_it_names() -> None:
     only = Filters(include_dbs=("flvDb",))
     assert records(transaction(router(filters=only), statement(Effect("DropTable", "flvDb", "a"))))
     assert not records(transaction(router(filters=only), statement(Effect("DropTable", "other", "a"))))
-    with pytest.raises(PromiseError, match="border of the filters"):
+    with pytest.raises(PromiseError, match="passes the filters"):
         list(transaction(router(filters=only), statement(Effect("RenameTable", "other", "a", ("flvDb", "a")))))
 
 

@@ -58,7 +58,7 @@ def test_nothing_waits() -> None:
         (stream(leader(), follower(error="down")), BAD, f"Follower {FOLLOWER_NAME} does not answer the page: down."),
         (stream(leader(), follower(status(79, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 20 records wait."),
         (stream(leader(), follower(status(consumer=None))), WAITS, f"on follower {FOLLOWER_NAME}, and none waits."),
-        (stream(leader(), follower(PAUSED)), WAITS, "is paused, and 20 records wait; SIGUSR2 lets it go on."),
+        (stream(leader(), follower(PAUSED)), WAITS, "is paused, and 20 records wait; SIGUSR2 ends the pause."),
         (
             stream(leader(), follower(status(79), given=program(consumer_held_seconds=70))),
             WAITS,
