@@ -306,8 +306,8 @@ class DdlLedger:
         return self._statements.notes(after=after, through=through)
 
     def note_left_out(self, record: Record) -> Statement:
-        """Returns the statement that adds to the ledger an event that the producer has left out (its option --skip). An
-        event that the base copy contains is added as not applied.
+        """Returns the statement that adds to the ledger an event that the producer has left out: because of its option
+        --skip, or because it copies the table again. An event that the base copy contains is added as not applied.
         """
         if self._copied.has(record):
             return self._not_applied(record, ledger_table.IN_COPY)
@@ -315,7 +315,7 @@ class DdlLedger:
             _LOG, "event skipped by the producer", level=logging.WARNING, sequence=record.sequence,
             position=record.position, what=record.query,
         )  # fmt: skip
-        note = "the leader's event was left out of the stream (cdc-producer --skip)"
+        note = "the producer has left the leader's event out of the stream"
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _raise_again(self, record: Record) -> None:
