@@ -330,7 +330,9 @@ def _lines(status: Status, *, follower: str, resource: str, late: str) -> Iterat
     yield from _section(
         "open intents", status.open, "A statement is running, or the follower refused it: see the consumer's log."
     )
-    yield from _section("skipped", status.skipped, "Records that were left out (cdc-consumer --skip), and events that the producer left out:")
+    yield from _section(
+        "skipped", status.skipped, "Records skipped with --skip, and events that the producer left out:"
+    )
     yield from _conflict_lines(status.conflicts)
     yield from _missing_lines(status.missing)
 
