@@ -28,7 +28,7 @@ def test_the_unit_tests_pass(tmp_path: Path, version: str) -> None:
     if python is None:
         pytest.skip(f"this machine has no Python {version}")
     run(python, "-m", "venv", tmp_path)
-    run(tmp_path / "bin/pip", "install", "--quiet", "--editable", f"{ROOT}[dev]")
+    run(tmp_path / "bin/pip", "install", "--quiet", "--editable", f"{ROOT}[spark,dev]")
     # The linters of tests/unit/project look at the same files whatever the Python is.
     tests = ["tests/unit", "--ignore=tests/unit/project", "-p", "no:cacheprovider", "-q", "--numprocesses=2"]
     print(run(tmp_path / "bin/pytest", *tests))
