@@ -521,8 +521,10 @@ def _tell_doubles(record: Record) -> None:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """Returns the name by which the filters judge the object ``uri`` or, in a rename, ``to`` (``end`` chooses): only
-    the database's name, unless the object is a table, view or index.
+    """Returns the name by which the filters decide about an object of a statement. ``end`` is "uri", or "to" for the
+    object's new name in a rename.
+
+    The result contains only the name of the database, unless the object is a table, view or index.
     """
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))

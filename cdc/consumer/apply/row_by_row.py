@@ -383,9 +383,11 @@ class RowByRow:
             self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:
-        """Executes the leader's change; returns the reason if that was not possible, and an empty text if it was.
+        """Executes the leader's change. Returns an empty text if the change was executed, otherwise a description of
+        the conflict that prevents it.
 
-        ``reason`` describes how the row on the follower differs from the before-image.
+        The argument ``reason`` describes how the row on the follower differs from the before-image; it is empty if no
+        difference is known.
         """
         if reason and self._differences and change.row.after is not None:
             done = Change(change.record, Row(change.row.after, None))

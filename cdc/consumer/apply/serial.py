@@ -47,7 +47,8 @@ class SerialExecutor:
         self.conflicts = 0
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements and the tail of a batch, once the previous batch is executed.
+        """Sends the statements of a batch, and then its ``tail``, the statements that set the checkpoint. Before that,
+        waits until the previous batch is executed.
 
         Raises Interrupted, and PromiseError for a row or statement that can't be applied.
         """

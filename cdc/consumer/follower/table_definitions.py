@@ -1,5 +1,5 @@
-"""Reads definitions from a server: whole tables, so that both servers can be compared, and the column because of which
-the follower refuses a row.
+"""Reads the definitions of a server's tables, so that both servers can be compared. If the follower refuses a row,
+reads the definition of the column that is the cause.
 """
 
 import re

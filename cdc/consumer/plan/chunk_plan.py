@@ -252,11 +252,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """The plan of a chunk. ``steps`` are executed first; if they fail, ``emptying`` is executed, and then the record
-    ``written`` is applied.
+    """The plan of a chunk. Usually ``steps`` apply the whole chunk. If they fail, they are rolled back; then
+    ``emptying`` is executed, and the rows of the record ``written`` are inserted.
 
-    ``written`` inserts the rows of the chunk that have no equal row on the follower. ``refused`` is the reason why the
-    chunk can't be applied.
+    ``emptying`` deletes the follower's rows in the chunk's range that equal no row of the chunk. ``written`` contains
+    the rows of the chunk that have no equal row on the follower. ``refused`` is the reason why the chunk can't be
+    applied.
     """
 
     chunk: Record

@@ -119,10 +119,14 @@ def _keeps_spaces(there: ColumnType, here: ColumnType, varying: str, sizes: Mapp
 
 
 def _same_members(there: ColumnType, here: ColumnType) -> bool:
-    """Whether each member of the leader's column has the same position on the follower. Some records contain the
-    positions of members, and a text that is no member may be read as a position, or as a member in another case.
+    """Whether each member of the leader's column has the same position in the follower's column.
 
-    The follower shows characters that utf8mb3 lacks as question marks.
+    If not, the follower may store another member without an error: some records contain the position of a member
+    instead of its text, and if a text is not a member, the server may read it as a position, or as a member that
+    differs from it only in case.
+
+    The follower's list of members contains question marks in place of the characters that utf8mb3 lacks. So these
+    characters of the leader's members are replaced before the comparison.
     """
     if there.members is None or here.members is None:
         return True

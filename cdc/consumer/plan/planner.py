@@ -253,7 +253,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     # An Upsert sets the columns of the key to themselves, and the server refuses this for a generated column. Also, an
     # Upsert does not find a row whose key is padded.
     computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
-    # An Upsert does not copy numbers, so the server would round them.
+    # An Upsert contains numbers as literals, and the server would round literals in columns FLOAT(M,D) or DOUBLE(M,D).
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):

@@ -45,8 +45,8 @@ __all__ = [
     "statements",
 ]
 
-# Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D). The SQL copies each number from another column, because
-# the server does not round a copied number.
+# Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D). The server would round a literal to D digits, but it
+# does not round a number that is copied from another column. So the SQL copies the numbers from a derived table.
 
 
 def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:

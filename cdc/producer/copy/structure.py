@@ -172,8 +172,11 @@ def _shown_now(
     known: dict[Table, Creation],
     found: Iterable[TableDefinition],
 ) -> Structure:
-    """Reads the structure; the tables in ``known`` are not read again. The tables with the definitions ``found`` are
-    read and added to ``known``."""
+    """Reads the statements that create ``tables`` and all other objects that pass the filters.
+
+    ``found`` are the definitions of the tables whose statements are read now and added to ``known``. The statements of
+    the other tables are taken from ``known``.
+    """
     # Autocommit is on, so that no table's metadata is locked for longer than a statement.
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)

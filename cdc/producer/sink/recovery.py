@@ -369,10 +369,12 @@ def true_entry(
 ) -> Entry | None:
     """Finds the newest of ``entries`` whose records are all ``visible``. Returns None if nothing was ever committed.
 
-    An uncommitted entry is as true as a committed entry: it contains the place in the binlog at which the records
-    before a sequence end, and that place changes only with a start of a producer (``since_last_start``). The newest
-    records may have no entry: a late commit shows a part of a transaction before its entry is written. Raises
-    PromiseError if there is no such entry at all, or if millions of records have no entry.
+    The entry need not be committed. An entry maps a sequence to the place in the binlog where the records before this
+    sequence end. Only a new start of a producer can change that place, and ``since_last_start`` leaves out the entries
+    that may be wrong after such a start.
+
+    The newest records may have no entry: a late commit shows a part of a transaction before its entry is written.
+    Raises PromiseError if there is no such entry at all, or if millions of records have no entry.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None

@@ -1,4 +1,6 @@
-"""Reads the history of a stream: its schema (DDL, table copies, column types), and the sequences of moments."""
+"""Reads the schema history of a stream: DDL, table copies and column types. Also finds the sequence that a stream has
+reached at a given time or GTID.
+"""
 
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime

@@ -104,10 +104,11 @@ def part_key(generation: int, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParquetParts:
-    """The parts of a state in ``folder``. ``pointer``, the content of state.json, lists them; it is None without a
-    state.
+    """The parts of a state in ``folder``. ``pointer``, the content of state.json, lists them; it is None if no state
+    was saved.
 
-    ``checked`` remembers which parts were found complete: only the process that holds the lock writes parts.
+    ``checked`` caches whether parts are complete. The results stay valid because this process holds the state's lock,
+    so that no other process writes parts.
     """
 
     spark: SparkSession

@@ -381,10 +381,11 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """Adds ``ranges`` to the ``known`` ids, except ranges whose transactions all end after the last sequence of their
-    side (``ends``). Returns None if not all ids are known, or if there are too many prefixes.
+    """Adds the ids in ``ranges`` to the ``known`` ids. ``ends`` maps each side to a sequence; ranges that contain only
+    transactions that end after the sequence of their side are left out. Returns None if ``known`` or ``ranges`` is
+    None, or if the ids have too many prefixes.
 
-    If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
+    If the ids with a prefix form too many intervals, the intervals with the smallest gaps between them are merged.
     """
     if known is None or ranges is None:
         return None
