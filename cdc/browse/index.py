@@ -232,8 +232,9 @@ class Writer:
         with transaction(self._connection):
             for (topic, number), (topic_id, offset) in progress.items():
                 self._connection.execute(
-                    "INSERT INTO place (topic, partition, topic_id, next_offset) VALUES (?1, ?2, ?3, ?4)"
-                    " ON CONFLICT (topic, partition) DO UPDATE SET topic_id = ?3, next_offset = ?4",
+                    "INSERT INTO place (topic, partition, topic_id, next_offset) VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT (topic, partition)"
+                    " DO UPDATE SET topic_id = excluded.topic_id, next_offset = excluded.next_offset",
                     (topic, number, topic_id, offset),
                 )
             if floor > self._floor:
