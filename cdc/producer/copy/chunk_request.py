@@ -16,7 +16,7 @@ import json
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +110,11 @@ class Window:
             self._changes.clear()
         else:
             self._changes.append((operation, rows))
+
+    def lose(self) -> None:
+        """Notes a change that is not known: the chunk can't be computed from the changes, and must be read again."""
+        self._changes.clear()
+        self._size = _LIMIT + 1
 
     def apply(self, rows: list[str], key: Sequence[int]) -> list[str]:
         """Applies all changes to the chunk's ``rows``, JSON texts; ``key`` contains the indexes of the key's columns.
@@ -246,10 +251,14 @@ class ChunkRequests:
         for asked in self._asked:
             asked.note(rows, gtid)
 
-    def note_unknown(self) -> None:
-        """Notes, in all requests, that an event that the decoder can't decode may have changed rows of their tables."""
+    def note_unknown(self, tables: Collection[Table] = ()) -> None:
+        """Notes that an event that the decoder can't decode may have changed rows of ``tables``, or of any table if
+        there are none. What was requested of them must be read again.
+        """
         for asked in self._asked:
-            asked.changers.note(None)
+            if not tables or asked.wanted.table in tables:
+                asked.changers.note(None)
+                asked.window.lose()
 
     def take_back(self) -> None:
         """Withdraws all requests."""

@@ -121,7 +121,7 @@ class Copier:
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._chunk_requests.note_unknown()  # the event is skipped, so its changes are unknown
+                self._chunk_requests.note_unknown(change.copies)  # the event is skipped, so its changes are unknown
                 self._take_back_creations((ANY_DATABASE,))
 
     def lacks_rows(self, refused: Refused, transaction: str) -> bool:

@@ -205,6 +205,10 @@ def test_rows_that_cannot_be_read_ask_for_their_table_and_are_stated_once_until_
     assert found == ["Begin", "Refused", "t left, now", "Refused", "Refused", "t u left, now", "Commit"]
     assert stream.take(named(2), unreadable(T), unreadable(U, T), commit(60)) == ["Begin", "Commit"]
     copying.read(1, 2, end=60, upto=number(2))
+    assert stream.take(IDLE) == ["Idle"]  # it was requested before, and is read again
+    copying.read(3, end=60)  # of the next chunk, which was requested, too
+    assert stream.take(IDLE) == ["Idle"]
+    copying.read(1, 2, end=60, upto=number(2))
     assert stream.take(IDLE) == ["t: 1 2, up to 2", "Idle"]
     # Rows that the copy has sent already may have changed: it is stated again, and the table is copied once more.
     assert stream.take(named(3), unreadable(T), commit(70)) == ["Begin", "Refused", "t u left, now", "Commit"]
@@ -225,6 +229,27 @@ def test_a_table_whose_copy_was_only_requested_is_stated_when_its_rows_cannot_be
     """A requested copy can be stopped, and no reader would know that the stream lacks rows."""
     stream = Stream(Copying(Pending(again=(T,))))
     assert stream.take(named(1), unreadable(T), commit(50)) == ["Begin", "Refused", "t left, now", "Commit"]
+
+
+@pytest.mark.parametrize("copies", [(T,), ()])
+def test_a_chunk_is_read_again_where_its_rows_may_have_changed_unreadably(copies: tuple[tuple[str, str], ...]) -> None:
+    """The rows that were read are newer than the changes before that event, which are known."""
+    stream = Stream(copying := Copying(Pending(again=(T,))))
+    stream.take(IDLE)
+    skipped = replace(unreadable(T), copies=copies)  # by itself, or by an operator
+    stream.take(named(1), add(1), commit(40), named(2), skipped, commit(50))
+    copying.read(1, 2, end=50, upto=None)
+    assert stream.take(IDLE) == ["Idle"]
+    copying.read(1, 2, end=60, upto=None)
+    assert stream.take(named(3), add(3), commit(60)) == ["Begin", "Rows", "Commit", "t: 1 2 3, to its end"]
+
+
+def test_a_chunk_of_another_table_is_not_read_again() -> None:
+    stream = Stream(copying := Copying(Pending(again=(T,))))
+    stream.take(IDLE)
+    stream.take(named(1), unreadable(U), commit(50))
+    copying.read(1, 2, end=50, upto=None)
+    assert stream.take(IDLE) == ["t: 1 2, to its end", "Idle"]
 
 
 def test_no_chunk_comes_within_a_transaction() -> None:
