@@ -10,8 +10,9 @@ The data path:
     topics of leader and follower → spark.input → spark.streams, spark.ddl → spark.compare → spark.report
 
 In cdc.producer, cdc.consumer and cdc.spark (the audit), the module ``pipeline`` connects the parts of the program.
-cdc.tail prints records, cdc.reader iterates over them in Python, and cdc.sandbox runs real servers. The programs
-share kafka, service, config, sql, model and errors; in this order, each imports only later ones.
+cdc.tail prints records. cdc.reader iterates over records in Python, cdc.producer.binlog_reader over a binlog without
+Kafka. cdc.sandbox runs real servers. The programs share kafka, service, config, sql, model and errors; in this order,
+each imports only later ones.
 """
 
 from importlib import import_module
@@ -25,4 +26,6 @@ def __getattr__(name: str) -> Any:
     # and not all of them have, or need, a client of Kafka.
     if name == "records":
         return import_module("cdc.reader.records").records
+    if name == "binlog":
+        return import_module("cdc.producer.binlog_reader").binlog
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

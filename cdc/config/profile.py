@@ -27,6 +27,7 @@ __all__ = [
     "COPY_KEY",
     "KAFKA_ONLY",
     "MESSAGE_BYTES",
+    "MYSQL_ONLY",
     "NOW",
     "OLDEST",
     "WORDS",
@@ -502,7 +503,7 @@ class Profile:
         return profile
 
 
-KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
+KAFKA_ONLY, MYSQL_ONLY, BOTH_SERVERS = ("kafka",), ("database",), ("database", "kafka")
 """The servers to which a program connects, for the function ``load``."""
 
 

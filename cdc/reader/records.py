@@ -1,7 +1,7 @@
 """Iterates in Python over a leader's changes or transactions, each once and in the order of the leader."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -64,6 +64,12 @@ class Transaction:
         """Yields the changes in the order in which the leader made them."""
         for record in self.records:
             yield from changes_of(record)
+
+
+def transaction_of(records: Sequence[Record]) -> Transaction:
+    """Joins the records of one transaction of the leader, in order."""
+    committed = datetime.fromtimestamp(records[-1].ts_us / 1_000_000, UTC)
+    return Transaction(records[-1].transaction, committed, tuple(records))
 
 
 def changes_of(record: Record) -> Iterator[Change]:
@@ -138,8 +144,7 @@ class Records:
                 continue
             held.append(record)
             if record.last:
-                committed = datetime.fromtimestamp(record.ts_us / 1_000_000, UTC)
-                yield Transaction(record.transaction, committed, tuple(held))
+                yield transaction_of(held)
                 held = []
 
 
