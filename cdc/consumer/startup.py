@@ -299,8 +299,8 @@ class Stages:
     ) -> Self:
         """Creates the stages that continue from ``checkpoint``.
 
-        The rows of a table are applied only if ``others(uri)`` is also true; ``uri`` is the name of the table on the
-        follower.
+        The rows of a table are applied only if the table passes the filters and ``others(uri)`` is true; ``uri`` is the
+        name of the table on the follower.
         """
         settings, session = startup.profile.consumer, startup.session
         passes, spellings = replicated(startup.scope), None

@@ -274,8 +274,8 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
-    """Builds the copier for the tables that ``entry`` lists. Before these tables, it copies the objects that
-    ``widened`` includes.
+    """Builds the copier for the tables that ``entry`` lists. ``widened`` is a change of the filters that includes more
+    objects: the copier first has these objects created, and then copies their tables, too.
     """
     settings = profile.database.settings()
     # Rows that a SELECT on another server returns can't be compared with this leader's binlog.
@@ -458,8 +458,8 @@ class _Producer:
         """Returns the entry to continue after, with this process's name and filters; ``newest`` is the commit log's
         newest entry.
 
-        Also returns the objects that the filters newly include, if they must be copied: until then the filters of
-        ``newest`` hold.
+        Also returns the change of the filters if objects that the filters newly include must be copied, else None.
+        Until the copier has these objects created, the filters of ``newest`` stay in force.
         """
         profile, filters = self.profile, self.profile.filters.listed()
         change = filter_changes.change_of(

@@ -140,8 +140,8 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             doubts += _of_settings(clause.items, adds=True)
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += _of_settings(clause.items, adds=False)
-    # If there are several reasons, a reason for which a copy of the table is not enough comes first. One of them is a
-    # CONNECTION: it may contain a password, which must not reach a topic.
+    # A reason that is not in COPIED_AGAIN takes precedence, because it forbids that followers execute the statement at
+    # all. For example, the text of a CONNECTION may contain a password, which must not reach a topic.
     doubt = min(doubts, key=COPIED_AGAIN.__contains__, default="")
     dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
     yield Effect(
@@ -381,8 +381,8 @@ _OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
 
 
 def numbers_rows(clause: SqlReader) -> bool:
-    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` is positioned after ADD. Neither AUTO_INCREMENT nor
-    SERIAL is a reserved word.
+    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` is positioned after ADD. AUTO_INCREMENT and SERIAL are
+    not reserved, so where a name may stand, these words do not count.
     """
     if not clause.take("COLUMN") and clause.peek() in _KEYS:
         return False
@@ -396,8 +396,8 @@ def numbers_rows(clause: SqlReader) -> bool:
 
 
 def in_order_of_key(clauses: list[SqlReader]) -> bool:
-    """Whether an ALTER TABLE with these clauses adds a numbered column as the new primary key. The numbers must have
-    the order of the former primary key.
+    """Whether an ALTER TABLE with these clauses adds an AUTO_INCREMENT column as the new primary key, and certainly
+    numbers the rows in the order of the former primary key.
     """
     words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
     drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]

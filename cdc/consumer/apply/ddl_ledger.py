@@ -300,8 +300,9 @@ class DdlLedger:
         self._connection.rest()
 
     def note_names(self, *, after: int, through: int) -> list[Statement]:
-        """Returns statements that update the stored names. They store the names that the leader began to use in the
-        records after sequence ``after`` up to ``through``, and delete the names that it removed in these records.
+        """Returns the statements that update the follower's table of the leader's names. They store the names that the
+        leader began to use in the records after sequence ``after`` up to ``through``, and delete the names that it
+        removed there. The list is empty unless the follower stores names in lower case.
         """
         return self._statements.notes(after=after, through=through)
 

@@ -205,7 +205,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # how many seconds the present wait had lasted when a new connection was last tried
+        self._probed_at = 0.0  # the second of the present wait at which a new connection was last tried
         self._connection: Any = None
         self._replies: SocketReader | None = None
         # maps the UUID of each server to the id of the newest connection to that server
@@ -358,8 +358,8 @@ class Session:
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
-        """Returns the id of this session's previous connection to this server; 0 if there was none. Each server has its
-        own ids.
+        """Returns the id of this session's previous connection to the server with this UUID; 0 if there was none. A
+        connection id means nothing on another server.
         """
         return self._thread_ids.get(server, 0)
 

@@ -126,8 +126,9 @@ def _fits(record: Record, schema: TableSchema) -> bool:
         return schema.has(record.columns)
     if record.range is not None and record.range.piece is None:
         return schema.matches(record.columns, record.key)
-    # Without a range, the follower's key may cover only the first characters of its columns, because RowByRow finds and
-    # deletes a row with the same first characters.
+    # Changes, and the pieces of a table that is copied as a whole, have no range of keys. For them the follower's key
+    # may cover only the first characters of its columns: if another row has the same first characters, RowByRow finds
+    # and deletes that row.
     return schema.is_keyed_by(record.columns, record.key)
 
 

@@ -116,8 +116,9 @@ def _copied(
 # only some of the rows must be deleted, either all rows are deleted and the surplus is inserted again, or a separate
 # statement deletes the required number of rows.
 #
-# A sum over the artificial keys of the deleted rows proves that a statement for many images has deleted the right rows.
-# Their number alone would not show that another client has meanwhile removed some rows and added others.
+# The artificial key of a row is a hash of all its values (module image_keys). A sum over the artificial keys of the
+# deleted rows proves that a statement for many images has deleted the right rows. The number of deleted rows alone
+# would not show that another client has meanwhile removed some rows and added others.
 
 # If more than _MOST_ALONE images have surplus rows, all rows with these images are deleted and the surplus is inserted
 # again, provided that at most _MOST_REWRITTEN rows are inserted for each row to delete. Otherwise each of these images
@@ -130,8 +131,9 @@ _LONGEST_ITEM = 72  # bytes; the longest value in a list
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A group of images whose rows must be deleted; ``gone`` maps the artificial key of each image to its changes.
+    """A group of before-images whose rows must be deleted from a table without a key.
 
+    ``gone`` maps the artificial key of each image, which is a hash of all its values, to the changes with that image.
     ``narrowed`` are conditions on single columns that all these images fulfil. ``ordered`` is true if the table has no
     index, so that the server finds rows in the same order in each statement.
     """
@@ -292,8 +294,8 @@ def statements(
 
     ``generated`` returns a table's generated columns, which the follower computes itself. ``comparable`` returns the
     columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` maps the
-    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored`` is true if some BLOBs may
-    be StoredBlobs. Raises Unapplicable for a value without a literal.
+    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored`` is true if large BLOBs
+    may be in a file instead of in memory (``StoredBlob``). Raises Unapplicable for a value without a literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -339,8 +341,9 @@ def _mode(step: Step) -> str:
 
 
 def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterable[Statement]]:
-    """Prepares a step with stored BLOBs. Returns the statements that send the BLOBs into variables, the step with these
-    variables in place of the BLOBs, and the statements that empty the variables.
+    """Replaces large BLOBs that are in a file (``StoredBlob``) by user variables, because one statement could not
+    contain them. Returns the statements that fill the variables piece by piece, the step with the variables in place
+    of the BLOBs, and the statements that empty the variables.
     """
     if step.operation not in ("Add", "Upsert", "Update"):
         return (), step, ()

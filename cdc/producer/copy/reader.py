@@ -75,8 +75,8 @@ class MisplacedRows:
         self.connection: Any = None
 
     def forget(self) -> None:
-        """Makes the next call of ``refused`` search the table again, since a statement may have moved rows. Another
-        thread calls this.
+        """Makes ``refused`` search each table again, since a statement may have moved rows to a wrong partition.
+        Another thread than that of ``refused`` may call this.
         """
         self._changes += 1
 

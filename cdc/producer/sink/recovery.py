@@ -77,8 +77,9 @@ class Recovered:
     the position of the newest event message that readers can see. ``begun`` contains the records that readers can see
     only in part: it maps the sequence of each record to the record's newest visible fragment with its bytes.
     ``visible_chunks`` contains the chunks among the visible records, since they can't be read again: it maps the
-    sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets. ``rewritten``
-    counts the records that the newest committed entry counts and that readers can't see.
+    sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets; a mark is the first
+    message of a producer that writes without Kafka transactions. ``rewritten`` counts the records that the newest
+    committed entry counts and that readers can't see.
     """
 
     entry: Entry | None
@@ -106,8 +107,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
-    # A mark in a transaction without an end can't be found and is never in force, so such transactions are aborted
-    # first.
+    # With marks, open transactions are aborted before anything is read: a mark (module kafka.fragments) in a
+    # transaction without an end can't be found, and readers will never obey it.
     has_marks = committed is not None and bool(committed.marks)
     if open_in and has_marks:
         _roll_back(producer, open_in)
@@ -148,12 +149,13 @@ def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
 
 
 def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """Returns the ``marks`` of the partition that matter, with their offsets; to be called once all transactions there
-    have ended.
+    """Finds the offsets of ``marks``, and returns the marks that readers still need; to be called once all transactions
+    in the partition have ended.
 
-    A mark commits with the first entry that names it, so the entry does not contain the mark's offset. A mark that is
-    not found was rolled back: its producer has written nothing. The newest mark is kept even so, since its number
-    decides the number of the next mark. Raises the errors of ``backwards``.
+    A mark is the first message of a producer that writes without Kafka transactions. It is committed together with the
+    first entry that names it, so that entry does not contain the mark's offset. A mark that is not found was rolled
+    back, and its producer has written nothing. The newest mark is kept even so, since its number decides the number of
+    the next mark. Raises the errors of ``backwards``.
     """
     if not marks:
         return ()
@@ -161,8 +163,8 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
     found: dict[int, int] = {}
     for message in backwards(properties, partition, pick=_without_value) if unknown else ():
         stamp = stamp_of(message)
-        # The producer of a mark without an offset has written nothing before the mark's entry, so the mark is near the
-        # end.
+        # Only the newest marks lack an offset, so they are near the end of the partition: the entry after the entry
+        # that names a mark contains its offset.
         if stamp.is_mark and stamp.epoch in unknown:
             found[stamp.epoch] = message.offset() or 0
         if found.keys() == unknown:
@@ -173,10 +175,12 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """Selects the newest mark, and the marks that may be followed by void messages before the next mark.
+    """Selects the newest mark (the first message of a producer without Kafka transactions), and each earlier mark that
+    is followed by another message before the next mark: that message may be void, since a former producer may have
+    written it late.
 
-    ``begin`` is the partition's first offset. Between two marks there is a record, unless their offsets differ by two:
-    the end of the first mark's transaction takes one offset.
+    ``begin`` is the partition's first offset. If the offsets of two marks differ by two, there is no message between
+    them: the end marker of the first mark's transaction takes one offset.
     """
     kept = [
         mark
@@ -202,11 +206,12 @@ def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tu
 def _unannounced(
     properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
 ) -> tuple[Mark, ...]:
-    """Finds the marks that no entry names, which come after all records of the newest entry. A late commit ended the
-    transaction of such a mark before the mark's entry was written. Readers obey such marks nevertheless.
+    """Finds the marks that no entry of the commit log names, since readers obey these marks, too. A mark is the first
+    message of a producer that writes without Kafka transactions. It lacks an entry if a commit that arrived late ended
+    its transaction before the entry was written.
 
-    ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
-    written, and after the records that it counts; each of these records was written once under its producer's epoch.
+    Such marks come after all records that the newest entry counts: that entry was committed after its records, and
+    before the mark was written. ``next_sequence`` is the sequence after these records.
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
     newest = max((mark.offset for mark in marks), default=-1)

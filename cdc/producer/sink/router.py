@@ -66,8 +66,8 @@ __all__ = ["SUMS", "CommittedPart", "Partitioner", "Router", "content_sum", "row
 # records.
 #
 # A replica changes and deletes the rows of a table without a key in the order in which it finds them in its table, and
-# logs them in that order. So after a failover the first rows of such a table may be others: the sum of their checksums
-# shows whether the committed rows are the same.
+# logs them in that order. So after a failover the new leader's binlog may contain the rows of such a table in another
+# order. The sum of checksums over as many rows as were committed shows whether they are the committed rows.
 
 SUMS = 1 << 64  # sums of checksums are below this number
 
@@ -286,8 +286,8 @@ class Router:
             )
 
     def whole(self, change: RowsTransaction) -> Iterator[Message]:
-        """Yields the messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
-        ``commit`` do.
+        """Yields all messages of a transaction that was decoded at once, since it contains only rows. Raises
+        PromiseError as ``rows`` and ``commit`` do.
 
         This runs for nearly every transaction, so it calls as few functions as possible.
         """
@@ -402,8 +402,11 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """Yields the message of a change without rows, none if the message is committed; ``text`` identifies the change
-        on any server."""
+        """Yields the message of a statement or of a skipped event; yields nothing if the message is committed already.
+
+        ``text`` enters the checksum by which the committed message is recognized, so it must be the same on each server
+        that logs the change.
+        """
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):

@@ -340,10 +340,11 @@ class TopicAdmin:
 
 
 def few_brokers(text: str, topic: str, *, wanted: int, before: int) -> CdcError:
-    """Returns the error, with Kafka's ``text``, for a ``topic`` that needs ``wanted`` brokers, more than answer now.
+    """Returns the error for a new ``topic`` that needs ``wanted`` brokers while fewer brokers answer; ``text`` is
+    Kafka's message.
 
-    If an older topic has as many replicas (``before``), brokers are only away now, as in a rolling restart, and the
-    error is Disconnected; otherwise it is a UserError.
+    ``before`` is the number of replicas of a topic that exists already. If it is at least ``wanted``, there are enough
+    brokers and some are only away, as in a rolling restart: the error is Disconnected. Otherwise it is a UserError.
     """
     where = f"topic {topic}, profile key kafka.replicas"
     hint = f"start the brokers that are away, or set kafka.replicas to less than {wanted}; topics keep what they have"
