@@ -77,15 +77,18 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
 
 
 def epoch_at(marks: Iterable[Mark], offset: int) -> int:
-    """Returns the newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch
-    does.
+    """Returns the newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch does.
+
+    An epoch is the number of a start of a producer that writes without Kafka transactions. It begins with a mark, the
+    first message of that producer in the partition.
     """
     return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
 
 
 class Epochs:
-    """Tracks the current epoch of each partition that one connection reads. The messages of a partition must be passed
-    in the order of their offsets.
+    """Tracks the current epoch of each partition that one connection reads, to find the messages that a former producer
+    wrote too late (void messages). An epoch is the number of a start of a producer that writes without Kafka
+    transactions. The messages of a partition must be passed in the order of their offsets.
 
     ``marks`` returns the marks of a partition from the commit log. It is called once per partition, for the first
     message with an epoch, because the mark of that epoch may precede the offset at which reading began.

@@ -473,8 +473,8 @@ class _Producer:
             filters = change.widened.before.listed()
         entry = start_of(profile, leader, newest, filters, stop=self.stop)
         if change.lets_in and change.widened is None:
-            # For objects that pass the filters only from now on, the topic begins here: a copy of the leader must
-            # contain all changes before this point.
+            # The topic lacks the earlier changes of objects that pass the filters only from now on. So a base copy with
+            # which a new follower begins must contain all transactions up to here (``origin``).
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
         require_same_names(leader, newest)
         entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)

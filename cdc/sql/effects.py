@@ -273,8 +273,10 @@ def way_out(doubt: str) -> str:
 
 
 def _of_settings(items: list[Token], *, adds: bool) -> list[str]:
-    """Returns the doubts about row values that a clause computes in AS (…) STORED or, if it adds a column (``adds``),
-    in DEFAULT (…). A division, and WEEK without a mode, depend on settings that no log contains.
+    """Returns the reasons why values that a clause of ALTER TABLE computes for existing rows may differ on a follower.
+
+    Such values are computed in AS (…) STORED or, if the clause adds a column (``adds``), in DEFAULT (…). They may
+    differ because a division, and WEEK without a mode, depend on settings that no log contains.
     """
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()

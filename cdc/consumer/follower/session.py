@@ -431,8 +431,8 @@ class Session:
         return True
 
     def answered(self, seconds: float) -> bool:
-        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for the replies. Must be called
-        repeatedly.
+        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for each reply. While the answer is
+        no, the caller must call again: only these calls notice a lost connection.
         """
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
@@ -570,7 +570,8 @@ def stored_rows(result: Any) -> int:
     """Returns the number of rows that a LOAD DATA LOCAL has stored unchanged, read from pymysql's ``result``.
 
     With LOCAL, errors are only warnings: one for each changed value, and one for each row that was left out because its
-    key exists. A warning does not identify its row, so each warning counts as one row.
+    key exists. A warning does not identify its row, so for each warning one row is subtracted. If a row has several
+    warnings, the result is too low; this is safe, since the caller treats any difference as a failure.
     """
     # The message is a length and a text. In all languages the text ends with four numbers: records, deleted, skipped,
     # warnings.

@@ -257,8 +257,8 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):
-        # An updated row may have a value of a unique key that the row with the highest AUTO_INCREMENT value had before,
-        # or may even be that row.
+        # The row with the highest AUTO_INCREMENT value is inserted and deleted before rows are updated. A row that is
+        # still to be updated could clash with it in a unique key. So changed rows are deleted and inserted instead.
         kinds = _by_operation(effects, None)
     yield from _in_steps(kinds, numbered, flags)
 

@@ -316,8 +316,8 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """Yields records in order; see ``RecordSource``. Raises PromiseError for a gap: no topic has a committed
-        sequence.
+        """Yields records in order; see ``RecordSource``. Also raises PromiseError for a gap: no topic contains a record
+        that the commit log counts.
         """
         wait = 0.0
         while not stop.is_set() and not self._at_end():

@@ -406,7 +406,8 @@ def _is_text(entry: Entry) -> bool:
     exact = entry.context.get(BYTES)
     if exact is not None and is_lost(client_decode(b64decode(exact), charset)):
         return False
-    # A literal with an introducer contains the bytes as they were typed, and would contain other bytes in UTF-8.
+    # The server takes the bytes of a literal with an introducer, such as _latin1'…', as they are sent. In UTF-8 these
+    # would be other bytes.
     return entry.statement.isascii() or charset in UTF8 or not _INTRODUCED.search(entry.statement)
 
 

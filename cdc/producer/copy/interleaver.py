@@ -112,8 +112,8 @@ class Interleaver:
             yield from self._due() if self._copies else self._new_state()
 
     def _unreadable(self, change: Refused) -> Iterator[Change]:
-        """Yields an event that can't be read, unless the stream states already that it lacks rows of its tables, and
-        the state in which these tables are to be copied.
+        """Yields the state of the copies in which the tables of an unreadable event are to be copied. Before that,
+        yields the event, so that a record states that rows are lacking, unless an earlier record states this already.
         """
         transaction = self._progress.transaction
         self._copier.note(change)
@@ -151,10 +151,11 @@ class Interleaver:
         return Copied(due, self._progress.position, header, _state(after, now))
 
     def _adopted(self, state: RecordState) -> CopyState | None:
-        """Adopts the state in a record that readers can see; None if the stream has not reached the record.
+        """Adopts the ``state`` of the copies from a record that an earlier run wrote and that readers can see. Returns
+        None if the stream has not reached the record.
 
-        Other filters may hold from a point between two records; the set of the transactions executed before this point
-        identifies it.
+        If other filters hold from that record on, its sequence alone does not show where that is in the binlog, so the
+        state also contains the GTIDs of the transactions before it.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:

@@ -325,8 +325,9 @@ class Reader:
             visible = self._await_visible(cursor, wanted.read)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
-                # If an XA transaction was prepared before the stream began, its commit after this position stops the
-                # stream; its commit before this position is left out.
+                # The stream begins at this position, without the changes before it. An XA transaction that was prepared
+                # earlier stops the stream if it commits later. If it committed before this position, the copy must see
+                # its rows, so the stream does not begin while they are invisible.
                 begins = structure if visible else None
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=begins)
             if wanted.keys is not None:

@@ -390,8 +390,8 @@ _UPDATE = _APPEND.format("'{\"before_cols\":[' + before + '],\"after_cols\":[' +
 
 
 def _document(index: int, bit: int, read: tuple[str, ...]) -> tuple[ColumnCode, ColumnCode]:
-    """Generates the code of a JSON column before and after a partial update; ``bit`` of the bitmap shows whether the
-    image after it contains differences.
+    """Generates the code that reads a JSON column from the before-image and from the after-image of a partial update.
+    If ``bit`` is set in the row's bitmap, the after-image contains differences instead of the document.
     """
     x, old = f"x{index}", f"b{index}"
     before = (*read, f"{x} = {old} = json_value({x})")
@@ -491,7 +491,7 @@ def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]
     PromiseError for a column that can't be replicated exactly.
     """
     require_known(table)
-    # Passes all attributes of a column except its name, since no value depends on the name.
+    # ``_reader`` is cached and gets all attributes of a column except its name, so that equal columns share a reader.
     readers = tuple([_reader(column[1:]) for column in table.columns])
     rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
     return {

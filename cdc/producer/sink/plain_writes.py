@@ -38,7 +38,8 @@ def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: 
     if topics.transactional and not found.marks:
         return found
     if topics.newest_entry(resource) is None:
-        return found  # a topic with a mark and no committed entry would look like another client's topic
+        # No mark is written before the first entry: a topic with a mark and no entry would look like another client's.
+        return found
     # Records without transactions may still arrive from another process, or over a former connection. Behind the mark
     # they are void; the records that arrived before the mark are read now.
     transactions.forget_lost_brokers()

@@ -191,8 +191,8 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 
 
 def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
-    """Returns the marks that the newest ``committed`` entry names, with their offsets, and the marks that no entry
-    names.
+    """Returns the marks (module kafka.fragments) that the newest ``committed`` entry names, with their offsets, and the
+    marks that no entry names.
     """
     properties, partition = topics.properties, (topics.names.topic, 0)
     if committed is None:
@@ -223,8 +223,8 @@ def _unannounced(
     for stamp, offset, sequence in backwards(properties, partition, pick=placed):
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
-        # No later mark is at an offset up to the newest mark's offset. If the brokers have lost the newest mark, all
-        # messages are at lower offsets.
+        # Unknown marks come after the newest known mark, so the search ends there. The offset is compared, too, because
+        # the brokers may have lost that mark.
         elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
             break
     return tuple(reversed(found))
@@ -273,7 +273,8 @@ def _visible(
     """Returns the newest sequence that readers can see in each partition, _EXPIRED if retention has removed all
     records. Also maps the sequence of each incomplete record to its newest fragment.
 
-    In ``suspects`` only our own records count: a topic in which another client wrote is refused before it is used.
+    ``suspects`` are topics in which another client may have written. There, messages that are not this leader's records
+    are ignored now; the topic is refused before it is written to.
     """
     seen: dict[Partition, int] = {}
     begun: dict[int, Begun] = {}
@@ -319,7 +320,8 @@ def _has_lost(topics: TopicAdmin, entry: Entry, whole: Mapping[Partition, int], 
 def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]) -> Position | None:
     """Returns the position of the newest event message that readers can see.
 
-    The topics of event messages are taken from the ``entries``, since the prefix may have been changed.
+    The topics of event messages are taken from the ``entries``, since the profile's prefix of topics may have been
+    changed since then.
     """
     # If no entry counts event messages, there may be no event message, and the search would read the whole topic.
     if not any(entry.shown for entry in entries):
@@ -481,11 +483,12 @@ def require_chunks_before(
     *,
     counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError if records of copies are lost that readers may have seen: if a record of a copy between
-    ``entry`` and a visible chunk (``chunks``) is missing, if only the first fragments of a chunk are visible (its
-    sequence is in ``begun``), or if a chunk that ``counted`` counts is not visible.
+    """Raises PromiseError if records of table copies are lost, of which readers may have seen a part.
 
-    A lost chunk can't be read again as it was: the rows that would replace it are newer than the visible chunk.
+    The visible ``chunks`` after ``entry`` show three kinds of loss: a record of a copy before one of them is missing;
+    only the first fragments of a chunk are visible (its sequence is in ``begun``); a record that the entry ``counted``
+    counts is not visible. A lost chunk can't be replaced: if it were read from the leader again, its rows would be
+    newer than the chunks after it.
     """
     before = _copied(entry)
     written = max([before, _copied(counted), *(json.loads(copied)["written"] for _, copied in chunks.values())])

@@ -133,7 +133,8 @@ class CommittedPart:
         if committed:
             unordered = unordered_sum(change, uri, committed) if self.partial.unordered else 0
             self._unordered = (self._unordered + unordered) % SUMS
-            # The sum contains the last row, whichever row that is.
+            # If the order of the rows depends on the server, another row may be the last one now. Then the last row is
+            # not compared by itself: the sum, which contains all these rows, is compared instead.
             self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]) if not unordered else None, uri)
         return change._replace(rows=change.rows[len(committed) :])
 

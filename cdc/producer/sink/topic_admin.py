@@ -375,8 +375,9 @@ class TopicMaker:
     def create(self, partitions: Mapping[str, int]) -> set[str]:
         """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
-        Returns the topics that have all requested settings. All other topics existed already, or their brokers do not
-        know all settings. Raises Disconnected, KafkaException, and UserError if the brokers refuse.
+        Returns the topics that have all requested settings. All other topics existed already, or were created without
+        the settings that the brokers do not know. Raises Disconnected, KafkaException, and UserError if the brokers
+        refuse.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):
