@@ -176,8 +176,8 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
 
 
 def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """Cuts a record that is too large for memory into fragments, like ``cut``. Each call of ``blocks`` must return the
-    same pieces of the record.
+    """Cuts a record that is too large for memory into fragments, like ``cut``. ``blocks()`` returns the bytes of the
+    record block by block; it is called more than once, and must return the same bytes each time.
     """
     total, checksum = 0, 0
     for fragment in _fragments(blocks(), size):

@@ -70,8 +70,8 @@ _MICROSECONDS = 1_000_000
 
 
 class PlacedStatements:
-    """Writes intents with the places of statements to the ledger, and finds the GTIDs of executed statements.
-    ``session`` must hold the consumer's lock.
+    """Notes in the ledger on which connection a statement will be executed (its place), and finds the GTIDs of executed
+    statements. ``session`` must hold the consumer's lock.
     """
 
     def __init__(self, session: Session) -> None:

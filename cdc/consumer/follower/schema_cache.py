@@ -139,8 +139,8 @@ class SchemaCache:
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
-        """Maps the columns that LOAD DATA may fill in the next batch to the tags of the values that it may load. Raises
-        the errors of ``shape``.
+        """Returns the columns that LOAD DATA may fill in the next batch, each with the types (tags in records) of the
+        values that it may load. Raises the errors of ``shape``.
         """
         if not self._session.local_infile:
             return {}

@@ -1,4 +1,4 @@
-"""Writes scalar values of records as SQL literals, according to their tags, and large BLOBs as user variables in parts.
+"""Writes the scalar values of records as SQL literals; sends large BLOBs to the server in parts, as user variables.
 
 The session must have backslash escapes, the character set utf8mb4, and the time zone +00:00 (see ``session``), so that
 only quotes and backslashes need escaping. The MySQL manual describes the syntax ("Literal Values"). A TIMESTAMP is

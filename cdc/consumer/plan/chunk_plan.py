@@ -195,8 +195,8 @@ def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
     return tuple(part.column for part in parts if part.column is not None)
 
 
-# Maps the tag of a leader's value to the follower's column types (DATA_TYPE in information_schema) in which values have
-# the same order.
+# Maps the type of a leader's value, as records contain it, to the follower's column types (DATA_TYPE in
+# information_schema) in which values have the same order as on the leader.
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -285,8 +285,9 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
     if chunk.range is not None and chunk.range.piece is not None:
-        # The first piece of a table deletes all its rows on the follower, and no record changes the table before the
-        # last piece. So all rows of the chunk are missing, and all rows that were found are extra.
+        # A table without a usable key is copied in pieces. The first piece deletes all its rows on the follower, and no
+        # record changes the table before the last piece. So all rows of the chunk are missing, and all rows that were
+        # found are extra.
         repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
     inside = found.equal - found.outside
     if found.rows > len(inside):

@@ -296,9 +296,9 @@ def statements(
     """Yields the statements of a plan in order. A statement has at most ``size`` bytes, unless a single row is larger.
 
     ``generated`` returns a table's generated columns, which the follower computes itself. ``comparable`` returns the
-    columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` maps the
-    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored`` is true if large BLOBs
-    may be in a file instead of in memory (``StoredBlob``). Raises Unapplicable for a value without a literal.
+    columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` returns the
+    columns that LOAD DATA may fill, each with the types of the values that it may load. ``has_stored`` is true if large
+    BLOBs may be in a file instead of in memory (``StoredBlob``). Raises Unapplicable for a value without a literal.
     """
     flags, mode = 0, STRICT
     for step in steps:

@@ -57,7 +57,8 @@ class _Change(NamedTuple):
 
 
 class Spellings:
-    """The leader's spelling of each name on the follower, after the last record that was read from the stream.
+    """Keeps the leader's spelling (in upper and lower case) of each name that a follower stores in lower case, as of
+    the last record that was read from the stream.
 
     The spellings are stored in the database ``schema``. ``passes(uri)`` decides whether an object is replicated to this
     follower; ``uri`` contains folded names (in lower case).

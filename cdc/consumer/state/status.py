@@ -61,8 +61,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the ledger. ``at`` (UTC) is the time at which the statement ended or, for an intent, was about to be
-    executed.
+    """A row of the ledger. ``at`` (UTC) is the time at which the statement ended or, in the state ``intent``, was about
+    to be executed.
     """
 
     sequence: int

@@ -68,8 +68,8 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
 
 
 def stamp(marks: tuple[Mark, ...]) -> Headers:
-    """Returns the headers of the messages after ``marks``: one header, which contains the newest epoch, or none if
-    there are no marks.
+    """Returns the headers of the messages after ``marks``: one header with the newest epoch, which is the number of
+    this start of a producer without Kafka transactions; none if there are no marks.
     """
     return [(fragments.EPOCH_HEADER, str(marks[-1].epoch))] if marks else []
 

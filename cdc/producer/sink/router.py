@@ -321,7 +321,8 @@ class Router:
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
         """Returns the topic, URI and Kafka key of a table's records.
 
-        The cache's keys are names and not shapes, so that the cache does not keep shapes that are no longer used.
+        They are cached by the table's names, and not by ``table``, so that the cache keeps no TableShape in memory that
+        is no longer used.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
