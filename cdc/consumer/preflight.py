@@ -464,8 +464,9 @@ def load_checkpoint(
     """Loads the leader's checkpoint from the follower, and the base copy with which the follower began. Creates the
     checkpoint, and the consumer's own tables, if they are missing.
 
-    ``topic`` and ``first`` are explained in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server
-    does not answer.
+    ``topic`` is the topic whose id the checkpoint contains. ``first()`` returns the sequence of the oldest record in
+    it; ``first`` is None if there are many topics. Raises UserError, Stopped, and Disconnected if a server does not
+    answer.
     """
     schema = session.schema
     with _own_tables(schema):

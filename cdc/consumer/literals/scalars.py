@@ -75,8 +75,8 @@ class StagedBlob:
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """Returns the literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so
-    that this program has no second copy of its text.
+    """Returns the SQL for a BLOB: normally a hexadecimal literal of its bytes. A large BLOB is sent in base64 and
+    decoded by the server, so that this program needs no second copy of its text.
     """
     if isinstance(content, StagedBlob):
         return content.expression

@@ -164,9 +164,11 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """Returns the step with the settings that its table requires: the leader's sql_mode if the server computes values
-    of the table; the columns whose values the server rounds (FLOAT(M,D), DOUBLE(M,D)); and no foreign key checks if the
-    leader logged the changes made by its foreign keys.
+    """Returns the step with the settings that its table requires.
+
+    If the server computes values of the table, the step gets the leader's sql_mode. If the server rounds values
+    (FLOAT(M,D), DOUBLE(M,D)), it gets the columns with these values. If the leader logged the changes made by its
+    foreign keys, the follower's foreign keys are switched off.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)

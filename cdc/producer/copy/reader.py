@@ -1,13 +1,14 @@
-"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark),
-and finds rows in wrong partitions.
+"""Reads chunks of tables from the leader in a thread, each between a low and a high watermark of the binlog; finds rows
+in wrong partitions.
 
-A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. So
-a chunk is read once the leader has executed all transactions that the stream contained at the request: all transactions
-that the SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before
-the position that is read after the SELECT (DBLog, arXiv 2010.12597).
+A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. The
+low watermark is the end of the stream at the request. The SELECT waits until all transactions before it are in
+``gtid_executed``, so the transactions that the SELECT may not see all come later in the stream. The high watermark is
+the end of the binlog, which is queried after the SELECT: all transactions that the SELECT sees are before it (DBLog,
+arXiv 2010.12597).
 
-A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
-snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.
+A table that can't be read in ranges of its key is read from one snapshot. The first answer contains the GTIDs that the
+snapshot sees. Each further request, whose key has no columns, is answered with the next piece of the table's rows.
 """
 
 import os

@@ -5,17 +5,17 @@ A broker that restarts may take a transaction for complete without having writte
 with Kafka 4.3.1: a coordinator that finds a partition without a leader assumes that it was deleted, and logs "can be
 skipped"). In a topic without the end marker, readers don't see the transaction's records, and the next transaction of
 the same producer would commit or abort them together with its own records. So this module aborts the transaction before
-anything is written; the records that readers can see then decide which entry is true.
+anything is written. Then it compares the entries with the records that readers can see.
 
-With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
-then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
-except for the records that readers already see. Records are written to a partition in the order of their sequences, and
-not while a former transaction is open in it: if the newest record of a partition is visible, all earlier records of the
-partition are visible, too.
+With several topics, readers may see the transaction's records in one topic and not in another topic. The producer must
+then continue after an earlier entry, before which no record is missing in any topic. The records after this entry are
+written again, except for the records that readers already see. To find these, the newest visible record of each
+partition is enough: records are written to a partition in the order of their sequences, and not while a former
+transaction is open in it, so all earlier records of the partition are visible, too.
 
-A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
-readers see a part of its records, and there is no entry for them. This module finds these records in the same way; they
-come after the newest entry.
+A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early.
+Readers then see a part of its records, although no entry counts them. This module finds these records in the same way;
+they come after the newest entry.
 """
 
 import json
@@ -374,7 +374,8 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """Finds the newest of ``entries`` whose records are all ``visible``. Returns None if nothing was ever committed.
+    """Finds the newest of ``entries`` whose records are all ``visible``; the producer can continue after it. Returns
+    None if nothing was ever committed.
 
     The entry need not be committed. An entry maps a sequence to the place in the binlog where the records before this
     sequence end. Only a new start of a producer can change that place, and ``since_last_start`` leaves out the entries
