@@ -91,7 +91,7 @@ class SchemaCache:
         self._triggers = triggers
         self.passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        # the number of columns read since the cache was last emptied, including those of tables dropped from it since
+        # the number of columns that were read since the cache was last emptied, even if it no longer contains the table
         self._columns = 0
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}

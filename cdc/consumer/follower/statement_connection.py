@@ -253,8 +253,8 @@ class StatementConnection:
         return session
 
     def _again(self, assignments: str) -> Session | None:
-        """Makes these assignments in the session without a reset, and returns the session. Returns None if a reset is
-        needed.
+        """Sets session variables by ``assignments`` on the open connection without resetting it, and returns its
+        session. Returns None if the connection must be reset, or opened again.
         """
         self.rest()
         if self._own is None or not self._own.connected or time.monotonic() - self._reset_at > _TRUSTED_SECONDS:

@@ -239,8 +239,8 @@ class Found:
 
     The rows in ``equal`` exist with equal values; the rows in ``others`` exist with the same key, but other values. The
     rows in ``outside`` are also in ``equal`` or ``others``, but are outside of the range on the follower. ``keys`` are
-    the artificial keys of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes such keys for the
-    follower's rows; both are empty if the rows were not compared.
+    the artificial keys (hashes of all values) of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes
+    such keys for the follower's rows; both are empty if the rows were not compared.
     """
 
     rows: int = 0

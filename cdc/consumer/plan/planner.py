@@ -219,8 +219,8 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
             return False
     elif not schema.matches(first.columns, first.key):
         return False
-    # On the follower a foreign key changes no rows if foreign keys are not checked, or if the leader logged the rows
-    # that the foreign key changed there.
+    # A foreign key changes no rows on the follower if the leader's session did not check foreign keys, or if the leader
+    # logged the rows that its foreign keys changed: in both cases the follower does not check foreign keys either.
     if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
         return False
     if schema.computes and any(record.sql_mode != first.sql_mode for record in records):

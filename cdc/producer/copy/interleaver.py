@@ -84,8 +84,9 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # Records that readers already see contain the state of the copies, and must be written again unchanged, so no
-        # request is processed before that. The same holds for a transaction whose first records may be committed.
+        # A request changes the state of the copies. Records that readers already see contain this state, and must be
+        # written again unchanged, so no request is processed before that. The same holds for a transaction whose first
+        # records may be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()

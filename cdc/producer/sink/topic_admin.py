@@ -489,8 +489,8 @@ def require_counted(entry: Entry | None, ends: Mapping[Partition, int]) -> None:
     """Raises UserError if a partition can't contain all records that ``entry`` counts; ``ends`` are the partitions'
     ends.
 
-    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again, contains
-    records, but at lower offsets.
+    ``entry`` is the entry to continue after. This check notices a topic that was deleted while a producer ran, and
+    created again: it contains records, but its end is lower than the number of records that the entry counts.
     """
     for (topic, number), end in sorted(ends.items()):
         wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
