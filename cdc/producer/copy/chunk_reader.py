@@ -471,8 +471,8 @@ class SnapshotReader:
 
     def open(self, table: TableDefinition, executed: str = "") -> tuple[str, Position]:
         """Takes a snapshot. Returns a GTID set and a binlog position: the snapshot certainly sees the transactions in
-        the GTID set, and it sees no transaction that was logged after the position. Of the transactions between these
-        bounds it may see any. ``executed`` are GTIDs of transactions that a SELECT sees already.
+        the GTID set, and it sees no transaction that was logged after the position. It may see any of the transactions
+        between these bounds. ``executed`` are GTIDs of transactions that a SELECT sees already.
 
         Raises TableChanged, Disconnected, and UserError for a missing grant.
         """
