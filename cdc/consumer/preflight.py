@@ -67,7 +67,7 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
 
     The offset changes if the brokers have lost records: the producer then reads the leader's binlog again, and writes
     the same records, with the same sequences, at other offsets. ``places`` reads the places of the records, newest
-    first. If retention has deleted the record, nothing is checked. Raises UserError if the topic ends before the last
+    first. If retention has deleted the record, this is no error. Raises UserError if the topic ends before the last
     applied record, PromiseError if a different record now has the sequence of the last applied record.
     """
     partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence

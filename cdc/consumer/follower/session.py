@@ -432,7 +432,8 @@ class Session:
 
     def answered(self, seconds: float) -> bool:
         """Whether ``receive`` can return without waiting; waits at most ``seconds`` for each reply. While the answer is
-        no, the caller must call again: each call also checks whether the server still works and the program must stop.
+        no, the caller must call again: each call also checks whether the server still works, and whether the program
+        must stop.
         """
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
