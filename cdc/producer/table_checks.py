@@ -228,9 +228,9 @@ class UnreadableRows:
     continue.
 
     If the global settings of the leader ``name`` are the cause, no table is copied and the stream stops: otherwise the
-    copy would have to be repeated for ever. If ``logs_cascades`` is false, tables whose rows foreign keys
-    change together with the unreadable rows are copied, too. If ``images`` is false, rows that lack columns always stop
-    the stream: MariaDB logs some changes without generated columns, whatever its settings are.
+    copy would have to be repeated for ever. If ``logs_cascades`` is false, tables whose rows foreign keys change
+    together with the unreadable rows are copied, too. If ``images`` is false, rows that lack columns always stop the
+    stream: MariaDB logs some changes without generated columns, whatever its settings are.
     """
 
     def __init__(

@@ -382,8 +382,7 @@ class Reader:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        # Nothing is read if the table's key has changed since the previous chunk. The stream contains that statement
-        # later.
+        # Nothing is read if the table's key has changed since the previous chunk: the stream contains the ALTER later.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:

@@ -161,9 +161,9 @@ class TableShape:
     ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps each type to the offset of the rows in an
     event without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements in
     the stream before the table's last record (``sink.record_parts.ToldTypes``). ``large_columns`` returns the readers
-    of the columns of an event on disk. ``complete_images`` contains the known byte strings that
-    precede an event's rows if the images have all columns; all tables with the same width share this set. ``size`` is
-    an estimate of the memory that this object takes, in bytes.
+    of the columns of an event on disk. ``complete_images`` contains the known byte strings that precede an event's rows
+    if the images have all columns; all tables with the same width share this set. ``size`` is an estimate of the memory
+    that this object takes, in bytes.
     """
 
     __slots__ = (
