@@ -307,9 +307,10 @@ _Name = tuple[str, str]
 
 
 class Swap(NamedTuple):
-    """A swap of tables. ``table`` is the name of the table, and ``new`` is the former name of the table that took its
-    place, both as (database, name). ``setting`` is the setting that makes the names of the tool's tables pass the
-    filters.
+    """A swap of tables, with which a tool such as gh-ost replaces a table by a new version of it.
+
+    ``table`` is the name of the replaced table, and ``new`` is the former name of its new version, both as (database,
+    name). ``setting`` is the setting of the profile with which the filters pass the tool's tables.
     """
 
     table: _Name

@@ -236,8 +236,8 @@ _PASSWORD_KEYS = ("password", "password_env", "password_file")
 
 
 def _secret(given: "Database | Web", *, table: str, keys: Collection[str] = _PASSWORD_KEYS) -> str:
-    """Returns the password of a ``table`` in the profile, from one of ``_PASSWORD_KEYS``. Only one of ``keys`` may be
-    set.
+    """Returns the password that the ``table`` of the profile contains or refers to: an environment variable or a file.
+    Returns an empty text if there is no password. Raises UserError if more than one of ``keys`` is set.
     """
     used = [key for key in keys if getattr(given, key)]
     if len(used) > 1:

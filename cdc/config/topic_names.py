@@ -6,8 +6,9 @@ names legal in Kafka and different for different tables:
 
 The name is unchanged if the database's name contains no ``_``, both names contain only ``A-Z a-z 0-9 _ -``, and the
 whole name has at most 249 characters, is not the name of another topic of this leader, and does not end in ``-`` and 12
-hex digits. Otherwise each other character is replaced by ``-``, and the name is shortened. Then ``-`` is appended, and
-the first 12 hex digits of the SHA-256 of ``database/table``, with both names percent-encoded.
+hex digits. Otherwise all characters outside of ``A-Z a-z 0-9 _ -`` are replaced by ``-``, and the name is shortened.
+Then ``-`` is appended, and the first 12 hex digits of the SHA-256 of ``database/table``, with both names
+percent-encoded.
 
 For example, the topic of ``a``.``b_c`` is ``a_b_c``, and the topic of ``a_b``.``c`` is ``a_b_c-`` followed by 12
 digits. A dot is also replaced, because Kafka refuses two names that differ only in ``.`` and ``_``. Letters keep their

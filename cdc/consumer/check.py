@@ -254,7 +254,7 @@ class _Check:
         session, items, drop = self._session, self._items, self._profile.consumer.triggers == "drop"
         triggers = Triggers(session, drop=False, passes=self._passes)
         tables = SchemaCache(session, triggers, passes=self._passes)
-        # The error of one table names the triggers of its whole database.
+        # One table of each database is checked, because the error names the triggers of the whole database.
         of_databases = {each.database: each for each in ([] if drop else self._replicated(_TRIGGERS))}
         for found in of_databases.values():
             with items.noting():

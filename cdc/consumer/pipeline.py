@@ -108,8 +108,8 @@ def _opened(profile: Profile, opened: ExitStack, *, retry: Retry, counters: Coun
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Raises UserError if the follower is already past a place or record in the options, or if that place or record can
-    never come.
+    """Raises UserError if the follower is already past the place of ``--until`` or a record of ``--skip``, or if that
+    place or record can never come.
     """
     if options.skips:
         kafka = startup.profile.kafka

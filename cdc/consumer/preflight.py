@@ -62,11 +62,12 @@ class Places(Protocol):
 
 
 def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoint:
-    """Returns the checkpoint with the offset from which the only partition of ``topic`` must be read.
+    """Checks that the only partition of ``topic`` still contains the last record that the follower has applied, and
+    returns the checkpoint. If that record now has another offset, the checkpoint's offset is replaced.
 
-    The topic must still contain the last record that the follower has applied, unless retention has deleted it. If
-    brokers have lost records, the producer writes them again from the leader's binlog. These records have other
-    offsets, but the same sequences if nothing else has changed. Raises UserError if the topic ends before the last
+    The offset changes if the brokers have lost records: the producer then reads the leader's binlog again, and writes
+    the same records, with the same sequences, at other offsets. ``places`` reads the places of the records, newest
+    first. If retention has deleted the record, this is no error. Raises UserError if the topic ends before the last
     applied record, PromiseError if a different record now has the sequence of the last applied record.
     """
     partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence
@@ -158,8 +159,8 @@ def _check_partition(
         )
     if first is None or offset >= low:
         return
-    # All deleted records may have been applied. The checkpoint's offset may be the offset of the transaction marker
-    # after the last record.
+    # That the checkpoint's offset was deleted does not prove that a record is missing: it may be the offset of a
+    # transaction marker after the last applied record. So the oldest record decides.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(
@@ -463,8 +464,9 @@ def load_checkpoint(
     """Loads the leader's checkpoint from the follower, and the base copy with which the follower began. Creates the
     checkpoint, and the consumer's own tables, if they are missing.
 
-    ``topic`` and ``first`` are explained in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server
-    does not answer.
+    ``topic`` is the topic whose id the checkpoint contains. ``first()`` returns the sequence of the oldest record in
+    it; ``first`` is None if there are many topics. Raises UserError, Stopped, and Disconnected if a server does not
+    answer.
     """
     schema = session.schema
     with _own_tables(schema):

@@ -210,10 +210,10 @@ class Startup:
         return self._once_connected(load)
 
     def continued(self, checkpoint: Checkpoint, topic: Topic, *, continues: bool = True) -> Checkpoint:
-        """Checks that the topics continue the checkpoint, and returns it with the offsets from which they must be read;
-        see ``checkpoint``.
+        """Checks that the topics continue the checkpoint, and returns it with the offsets from which they must be read.
 
-        Raises UserError, PromiseError, and Unreachable if the brokers can't be reached.
+        ``continues`` is false while cdc-seed loads the follower: the checkpoint's offsets then do not follow its
+        record. Raises UserError, PromiseError, and Unreachable if the brokers can't be reached.
         """
         first = self._first(topic)
         if continues and first is not None:
@@ -299,8 +299,8 @@ class Stages:
     ) -> Self:
         """Creates the stages that continue from ``checkpoint``.
 
-        The rows of a table are applied only if ``others(uri)`` is also true; ``uri`` is the name of the table on the
-        follower.
+        The rows of a table are applied only if the table passes the filters and ``others(uri)`` is true; ``uri`` is the
+        name of the table on the follower.
         """
         settings, session = startup.profile.consumer, startup.session
         passes, spellings = replicated(startup.scope), None

@@ -274,10 +274,11 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
 
 
 def client_error(error: KafkaException | SystemError, topic: str) -> CdcError:
-    """Translates an error that a callback of librdkafka raises; see ``write_error``.
+    """Translates an error of a producer that librdkafka raised inside a callback: to UserError, Fenced or, in all other
+    cases, Disconnected.
 
-    If a delivery report raises a fatal error, Python sees it only as the cause of a SystemError. Raises ``error``
-    itself if it is a bug.
+    If a delivery report raises a fatal error, Python sees it only as the cause of a SystemError. A SystemError with
+    another cause is a bug: it is raised again.
     """
     cause = error if isinstance(error, KafkaException) else error.__cause__
     if not isinstance(cause, KafkaException):

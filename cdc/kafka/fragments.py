@@ -77,15 +77,18 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
 
 
 def epoch_at(marks: Iterable[Mark], offset: int) -> int:
-    """Returns the newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch
-    does.
+    """Returns the newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch does.
+
+    An epoch is the number of a start of a producer that writes without Kafka transactions. It begins with a mark, the
+    first message of that producer in the partition.
     """
     return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
 
 
 class Epochs:
-    """Tracks the current epoch of each partition that one connection reads. The messages of a partition must be passed
-    in the order of their offsets.
+    """Tracks the current epoch of each partition that one connection reads, to find the messages that a former producer
+    wrote too late (void messages). An epoch is the number of a start of a producer that writes without Kafka
+    transactions. The messages of a partition must be passed in the order of their offsets.
 
     ``marks`` returns the marks of a partition from the commit log. It is called once per partition, for the first
     message with an epoch, because the mark of that epoch may precede the offset at which reading began.
@@ -173,8 +176,8 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
 
 
 def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """Cuts a record that is too large for memory into fragments, like ``cut``. Each call of ``blocks`` must return the
-    same pieces of the record.
+    """Cuts a record that is too large for memory into fragments, like ``cut``. ``blocks()`` returns the bytes of the
+    record block by block; it is called more than once, and must return the same bytes each time.
     """
     total, checksum = 0, 0
     for fragment in _fragments(blocks(), size):

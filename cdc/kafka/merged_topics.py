@@ -27,8 +27,9 @@ Item = TypeVar("Item")
 class Merge(Generic[Lane, Item]):
     """Yields the items from ``next_number`` on, without a gap; items with lower numbers are ignored.
 
-    The numbers in each lane only grow, so a missing item cannot be in a lane that already contains a later item. Such a
-    lane may be paused to save memory; the missing item still arrives.
+    The items come from several lanes, such as the partitions of topics. The numbers in each lane only grow, so a
+    missing item cannot be in a lane that already contains a later item. Such a lane may be paused to save memory; the
+    missing item still arrives.
     """
 
     def __init__(self, next_number: int) -> None:

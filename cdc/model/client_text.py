@@ -188,8 +188,10 @@ def _private(unit: bytes) -> str:
 
 
 def _decoded(unit: bytes, codec: str, *, microsoft: bool) -> str:
-    """Decodes a character with Python's codec; the result is empty if the codec fails. With ``microsoft`` (for eucjpms)
-    the bytes are first converted to cp932, which contains the same rows in another order.
+    """Decodes a character with Python's codec; the result is empty if the codec fails.
+
+    Python has no codec for eucjpms. With ``microsoft`` its bytes are first converted to cp932, which numbers the rows
+    and cells of the same table of characters in another way.
     """
     if microsoft and len(unit) == 2 and unit[0] != 0x8E:
         row, cell = unit[0] - 0xA1, unit[1] - 0xA1

@@ -101,7 +101,7 @@ class Record:
     ``query``. ``sql_mode`` is the mode under which the rows were written, None for the usual mode. For an event that
     the producer left out, ``query`` contains the event and the reason, and ``affects`` lists the objects that the event
     may have changed. ``types`` are the types of the columns, if the record contains them. ``has_stored`` is true if
-    BLOBs in its rows may be StoredBlobs.
+    large BLOBs of its rows may be in a file instead of in memory (``StoredBlob``).
     """
 
     uri: Uri

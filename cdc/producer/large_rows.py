@@ -208,7 +208,7 @@ def require_utf8(row: bytes) -> None:
 
 # Reads the rows of an event on disk: a large BLOB or text stays there, all other values are read as usual.
 
-BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
+BLOB, TEXT = "Blob", "String"  # the types, as named in records, of values that may stay on disk
 _LARGE = 1_000_000  # bytes; shorter values are read into memory
 _WINDOW = 66_000  # bytes; larger than any value whose length is stored in at most two bytes
 _SHORT_PREFIX = 2

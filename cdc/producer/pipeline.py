@@ -274,8 +274,8 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
-    """Builds the copier for the tables that ``entry`` lists. Before these tables, it copies the objects that
-    ``widened`` includes.
+    """Builds the copier for the tables that ``entry`` lists. ``widened`` is a change of the filters that includes more
+    objects: the copier first has these objects created, and then copies their tables, too.
     """
     settings = profile.database.settings()
     # Rows that a SELECT on another server returns can't be compared with this leader's binlog.
@@ -458,8 +458,8 @@ class _Producer:
         """Returns the entry to continue after, with this process's name and filters; ``newest`` is the commit log's
         newest entry.
 
-        Also returns the objects that the filters newly include, if they must be copied: until then the filters of
-        ``newest`` hold.
+        Also returns the change of the filters if objects that the filters newly include must be copied, else None.
+        Until the copier has these objects created, the filters of ``newest`` stay in force.
         """
         profile, filters = self.profile, self.profile.filters.listed()
         change = filter_changes.change_of(
@@ -473,8 +473,8 @@ class _Producer:
             filters = change.widened.before.listed()
         entry = start_of(profile, leader, newest, filters, stop=self.stop)
         if change.lets_in and change.widened is None:
-            # For objects that pass the filters only from now on, the topic begins here: a copy of the leader must
-            # contain all changes before this point.
+            # The topic lacks the earlier changes of objects that pass the filters only from now on. So a base copy with
+            # which a new follower begins must contain all transactions up to here (``origin``).
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
         require_same_names(leader, newest)
         entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)

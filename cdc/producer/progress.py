@@ -82,8 +82,8 @@ class Progress:
     def _copies(self, state: CopyState) -> None:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
-            # For objects that pass the filters only from now on, the topic begins here: a copy of the leader must
-            # contain all changes before this point.
+            # The topic lacks the earlier changes of objects that pass the filters only from now on. So a base copy with
+            # which a new follower begins must contain all transactions up to here (``origin``).
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 

@@ -173,7 +173,8 @@ class Standby:
             raise
         finally:
             self._metrics.standby = False
-            # The sink need not refuse entries that another producer has written during the wait.
+            # Another producer may have written entries during the wait. The next sink would refuse these entries if
+            # this producer still counted as having written before.
             self._retry.succeeded = False
         return True
 

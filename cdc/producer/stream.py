@@ -113,7 +113,8 @@ class Stream:
             self.sink.make_ready(topics)
 
     def _check_skips(self, change: Change) -> None:
-        # The rows of a prepared XA transaction can be refused only when it commits.
+        # While an XA transaction is prepared, nothing is checked: its events are before this position, but they are
+        # decoded, and can be refused, only when the transaction commits.
         if isinstance(change, Commit | RowsTransaction | PositionAdvanced) and not self.progress.has_prepared:
             self.router.skips.check_passed(self.progress.position)
 

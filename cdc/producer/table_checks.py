@@ -193,8 +193,9 @@ TableName = tuple[str, str]
 
 
 def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
-    """Returns the tables of the leader ``name`` that pass the filters and whose rows such a foreign key changes, each
-    with the other table. ``named`` writes the name of a table.
+    """Returns a text for each foreign key of the leader ``name`` that changes rows of a table that passes the filters
+    when rows of a table that the filters leave out change. The text contains both tables; ``named`` writes the name of
+    a table.
     """
     return [
         f"{named(*table)} by {named(*parent)}"
@@ -223,12 +224,13 @@ _LOGS_IMAGES = "@@GLOBAL.binlog_row_image = 'FULL' AND @@GLOBAL.binlog_row_value
 
 
 class UnreadableRows:
-    """Adds to events with rows that can't be read the tables to copy in their place.
+    """Decides for events whose rows can't be read which tables are copied in their place, so that the stream can
+    continue.
 
-    No table is copied while the leader ``name`` logs all rows so: the copy would have to be repeated for ever. If
-    ``logs_cascades`` is false, the tables are copied, too, that foreign keys change together with these rows. If
-    ``images`` is false, rows without all columns stop the stream: MariaDB logs no generated columns with some changes,
-    whatever its settings are.
+    If the global settings of the leader ``name`` are the cause, no table is copied and the stream stops: otherwise the
+    copy would have to be repeated for ever. If ``logs_cascades`` is false, tables whose rows foreign keys change
+    together with the unreadable rows are copied, too. If ``images`` is false, rows that lack columns always stop the
+    stream: MariaDB logs some changes without generated columns, whatever its settings are.
     """
 
     def __init__(

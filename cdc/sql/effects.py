@@ -140,8 +140,8 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             doubts += _of_settings(clause.items, adds=True)
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += _of_settings(clause.items, adds=False)
-    # If there are several reasons, a reason for which a copy of the table is not enough comes first. One of them is a
-    # CONNECTION: it may contain a password, which must not reach a topic.
+    # A reason that is not in COPIED_AGAIN takes precedence, because it forbids that followers execute the statement at
+    # all. For example, the text of a CONNECTION may contain a password, which must not reach a topic.
     doubt = min(doubts, key=COPIED_AGAIN.__contains__, default="")
     dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
     yield Effect(
@@ -273,8 +273,10 @@ def way_out(doubt: str) -> str:
 
 
 def _of_settings(items: list[Token], *, adds: bool) -> list[str]:
-    """Returns the doubts about row values that a clause computes in AS (…) STORED or, if it adds a column (``adds``),
-    in DEFAULT (…). A division, and WEEK without a mode, depend on settings that no log contains.
+    """Returns the reasons why values that a clause of ALTER TABLE computes for existing rows may differ on a follower.
+
+    Such values are computed in AS (…) STORED or, if the clause adds a column (``adds``), in DEFAULT (…). They may
+    differ because a division, and WEEK without a mode, depend on settings that no log contains.
     """
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
@@ -381,8 +383,8 @@ _OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
 
 
 def numbers_rows(clause: SqlReader) -> bool:
-    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` is positioned after ADD. Neither AUTO_INCREMENT nor
-    SERIAL is a reserved word.
+    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` is positioned after ADD. AUTO_INCREMENT and SERIAL are
+    not reserved, so where a name may stand, these words do not count.
     """
     if not clause.take("COLUMN") and clause.peek() in _KEYS:
         return False
@@ -396,8 +398,8 @@ def numbers_rows(clause: SqlReader) -> bool:
 
 
 def in_order_of_key(clauses: list[SqlReader]) -> bool:
-    """Whether an ALTER TABLE with these clauses adds a numbered column as the new primary key. The numbers must have
-    the order of the former primary key.
+    """Whether an ALTER TABLE with these clauses adds an AUTO_INCREMENT column as the new primary key, and certainly
+    numbers the rows in the order of the former primary key.
     """
     words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
     drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]

@@ -390,8 +390,9 @@ _NAMED = {"CHARSET", "COLLATE", "SET"}
 def as_invoker(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> list[Change] | None:
-    """Returns the changes, in the order of the text. Returns an empty list for a statement that is not about a view or
-    routine, and None if the places of the changes are not certain.
+    """Returns the changes that remove the DEFINER from a CREATE or ALTER of a view or routine and set SQL SECURITY
+    INVOKER; they are in the order of the text. The list is empty for other statements. Returns None if the places of
+    the changes are not certain.
     """
     found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     words = [span.token.word() for span in found]

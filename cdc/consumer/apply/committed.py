@@ -72,8 +72,9 @@ def sequence_in(session: Session, resource: str) -> int | None:
 
 
 def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
-    """Returns the checkpoint of the server that answers now, or ``checkpoint`` if the server's sequence is above
-    ``highest``.
+    """Returns the checkpoint of the server that answers now. If its sequence is above ``highest``, returns
+    ``checkpoint``: the server then has a commit whose answer was lost, which ``resolve_commit`` takes into account, or
+    a commit of another consumer.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted, Refused,
     PromiseError if the server was not a replica of the former server, and UserError for an unfinished rewind

@@ -70,8 +70,8 @@ _MICROSECONDS = 1_000_000
 
 
 class PlacedStatements:
-    """Writes intents with the places of statements to the ledger, and finds the GTIDs of executed statements.
-    ``session`` must hold the consumer's lock.
+    """Notes in the ledger on which connection a statement will be executed (its place), and finds the GTIDs of executed
+    statements. ``session`` must hold the consumer's lock.
     """
 
     def __init__(self, session: Session) -> None:
@@ -95,7 +95,8 @@ class PlacedStatements:
 
     def last_executed(self, resource: str, *, after: int) -> int:
         """Returns the sequence of the newest statement after ``after`` that was executed or is running, or ``after`` if
-        there is none. Only statements whose intents have places are considered. Raises Interrupted and Refused.
+        there is none. Only statements for which the consumer assigned no GTID are considered: their rows in the ledger
+        contain a place, with which they are found in the follower's binlog. Raises Interrupted and Refused.
         """
         intents = self._session.rows(ledger_table.placed_intents(self._session.schema, resource, after=after))
         ((holder,),) = self._session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource, STATEMENT)}')")
@@ -107,7 +108,8 @@ class PlacedStatements:
         return max(ran, default=after)
 
     def intend(self, record: Record, connection: Session, commit: Commit) -> StatementPlace:
-        """Commits the intent of the record's statement, which ``connection`` will execute next, and returns its place.
+        """Commits a row of the ledger that states that the record's statement will be executed next, and on which
+        ``connection`` (its place). Returns the place.
 
         Raises Interrupted and Refused, and Unapplicable if the statement is too large for the follower.
         """
@@ -300,8 +302,9 @@ class DdlLedger:
         self._connection.rest()
 
     def note_names(self, *, after: int, through: int) -> list[Statement]:
-        """Returns statements that update the stored names. They store the names that the leader began to use in the
-        records after sequence ``after`` up to ``through``, and delete the names that it removed in these records.
+        """Returns the statements that update the follower's table of the leader's names. They store the names that the
+        leader began to use in the records after sequence ``after`` up to ``through``, and delete the names that it
+        removed there. The list is empty unless the follower stores names in lower case.
         """
         return self._statements.notes(after=after, through=through)
 
@@ -392,8 +395,8 @@ class DdlLedger:
     def _reason(self, record: Record) -> str | None:
         """Returns the reason why the statement is not executed; None if it is to be executed. Raises Unapplicable."""
         reason = self._why_not(record)
-        # The record's claims about its statement are checked if the statement will be executed: by this program now or,
-        # for a trigger or event, when an operator promotes the follower.
+        # If the statement will be executed, the text must not change more objects than the record lists. It is executed
+        # by this program now or, for a trigger or event, when an operator promotes the follower.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
             check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason

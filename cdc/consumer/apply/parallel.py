@@ -40,10 +40,10 @@ class RunFailed(Exception):
 
 
 class ParallelExecutor:
-    """An ``Executor`` that uses up to ``connections`` connections; the additional connections are open only during a
-    run.
+    """An ``Executor`` that uses up to ``connections`` connections.
 
-    After a failure ``failed`` is true, and only ``recover`` may be called.
+    A run is a series of batches that are executed in parallel, until all of them are committed. The additional
+    connections are open only during a run. After a failure ``failed`` is true, and only ``recover`` may be called.
     """
 
     def __init__(self, session: Session, *, connections: int, prefetch: Prefetch) -> None:

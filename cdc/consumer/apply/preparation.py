@@ -69,8 +69,8 @@ class Preparation:
         self._tables.forget()
 
     def rest(self) -> None:
-        """Closes the connection for statements if it is idle. Must be called from time to time while there is nothing
-        to prepare.
+        """Closes the connection on which DDL statements are executed if it is idle. Must be called from time to time
+        while there is nothing to prepare.
         """
         self._ledger.rest()
 

@@ -76,8 +76,10 @@ class NonStrictWriter:
         """Stores a row without strict mode; returns how many rows the statement matched. Returns None, and changes
         nothing, if the stored row would differ from the leader's row in every mode.
 
-        The date modes also change literals in the statement: a JSON document with the member 0000-00-00 becomes another
-        document, without an error. So a row counts as missing only if it isn't found under a mode that allows any date.
+        The row is tried under one sql_mode after another. A mode that forbids dates, such as NO_ZERO_DATE, also changes
+        literals in the statement without an error, for example a JSON document with the member 0000-00-00, so that the
+        statement may not find the row. So a row counts as missing only if it isn't found under a mode that allows any
+        date.
 
         Raises Refused for a duplicate key.
         """

@@ -29,8 +29,8 @@ _DOCUMENTS = 500  # the maximum number of documents in one query, since the serv
 
 
 class RowCounts:
-    """Counts the rows of the ``Remove`` steps of a plan on the follower, and replaces these steps. Nothing else may
-    change the tables until the new steps are executed.
+    """Counts on the follower the rows that the ``Remove`` steps of a plan (deletions from tables without a key) will
+    delete, and replaces these steps by exact ones. Nothing else may change the tables until they are executed.
     """
 
     def __init__(self, session: Session) -> None:

@@ -91,7 +91,7 @@ class SchemaCache:
         self._triggers = triggers
         self.passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        # the number of columns read since the cache was last emptied, including those of tables dropped from it since
+        # the number of columns that were read since the cache was last emptied, even if it no longer contains the table
         self._columns = 0
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
@@ -139,8 +139,8 @@ class SchemaCache:
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
-        """Maps the columns that LOAD DATA may fill in the next batch to the tags of the values that it may load. Raises
-        the errors of ``shape``.
+        """Returns the columns that LOAD DATA may fill in the next batch, each with the types (tags in records) of the
+        values that it may load. Raises the errors of ``shape``.
         """
         if not self._session.local_infile:
             return {}

@@ -205,7 +205,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # how many seconds the present wait had lasted when a new connection was last tried
+        self._probed_at = 0.0  # the second of the present wait at which a new connection was last tried
         self._connection: Any = None
         self._replies: SocketReader | None = None
         # maps the UUID of each server to the id of the newest connection to that server
@@ -358,8 +358,8 @@ class Session:
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
-        """Returns the id of this session's previous connection to this server; 0 if there was none. Each server has its
-        own ids.
+        """Returns the id of this session's previous connection to the server with this UUID; 0 if there was none. A
+        connection id means nothing on another server.
         """
         return self._thread_ids.get(server, 0)
 
@@ -431,8 +431,9 @@ class Session:
         return True
 
     def answered(self, seconds: float) -> bool:
-        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for the replies. Must be called
-        repeatedly.
+        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for each reply. While the answer is
+        no, the caller must call again: each call also checks whether the server still works, and whether the program
+        must stop.
         """
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
@@ -570,7 +571,8 @@ def stored_rows(result: Any) -> int:
     """Returns the number of rows that a LOAD DATA LOCAL has stored unchanged, read from pymysql's ``result``.
 
     With LOCAL, errors are only warnings: one for each changed value, and one for each row that was left out because its
-    key exists. A warning does not identify its row, so each warning counts as one row.
+    key exists. A warning does not identify its row, so for each warning one row is subtracted. If a row has several
+    warnings, the result is too low; this is safe, since the caller treats any difference as a failure.
     """
     # The message is a length and a text. In all languages the text ends with four numbers: records, deleted, skipped,
     # warnings.

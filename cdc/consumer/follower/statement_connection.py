@@ -253,8 +253,8 @@ class StatementConnection:
         return session
 
     def _again(self, assignments: str) -> Session | None:
-        """Makes these assignments in the session without a reset, and returns the session. Returns None if a reset is
-        needed.
+        """Sets session variables by ``assignments`` on the open connection without resetting it, and returns its
+        session. Returns None if the connection must be reset, or opened again.
         """
         self.rest()
         if self._own is None or not self._own.connected or time.monotonic() - self._reset_at > _TRUSTED_SECONDS:
@@ -288,11 +288,11 @@ class StatementConnection:
         return own
 
     def enter(self, session: Session, name: str) -> bool:
-        """Makes ``name`` the default database of the session. Returns False if that fails while another default
-        database stays selected.
+        """Makes ``name`` the default database of the session. Returns False if the session keeps another default
+        database, because the server does not know ``name`` or ``name`` is empty.
 
-        The server refuses ``name`` if the default database of the leader's session is not replicated. The statement is
-        then executed without a default database; the server refuses the statement if one of its names is not qualified.
+        The server does not know ``name`` if the default database of the leader's session is not replicated. The
+        statement must then be executed without a default database; the server refuses it if a name is not qualified.
         Raises Interrupted or Refused.
         """
         if name:

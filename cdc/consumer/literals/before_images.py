@@ -144,8 +144,9 @@ def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[st
 
 
 def tag_of(value: Value) -> str:
-    """Returns the value's key in ``TEXTS`` and ``FIELDS``; for a floating-point number, which has no key there, its
-    tag. Raises ValueError.
+    """Returns the name under which ``TEXTS`` and ``FIELDS`` contain the value's type, such as String or "Enum number".
+    Float and Double are returned, too, although the tables lack them. Raises ValueError for anything but a value of a
+    record.
     """
     if value == NULL:
         return _ALL_NULL
@@ -194,8 +195,8 @@ _TEXT_TEXT = "IFNULL(LEFT(SHA2(CONVERT(? USING utf8mb4),256),32),'NULL')"
 _BYTES_TEXT = "IFNULL(LEFT(SHA2(CAST(? AS BINARY),256),32),'NULL')"
 _MOMENT_TEXT = "IFNULL(CAST(? AS DATETIME(6)),'NULL')"
 _NOT_NULL_TEXT = "IF(? IS NULL,'NULL','there')"
-# Maps each tag to two expressions: the SQL that writes a column (?) as text, and the Python expression that writes its
-# value (?) as the same text. Both write NULL as the text NULL.
+# Maps each type of values to two expressions: the SQL that writes a column (?) as text, and the Python expression that
+# writes its value (?) as the same text. Both write NULL as the text NULL.
 TEXTS = {
     _ALL_NULL: (_NOT_NULL_TEXT, "all_null(?)"),
     _NOT_NULL: (_NOT_NULL_TEXT, "there"),

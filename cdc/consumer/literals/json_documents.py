@@ -66,10 +66,10 @@ def apart(content: Any) -> Any:
 
 
 def checked(tree: Any) -> Any:
-    """Returns a typed document, in its tagged form, for MySQL 8.0.
+    """Checks a document with members of SQL types (``JsonTyped`` in ``model.values``) for MySQL 8.0, which changes a
+    TIME of 32 hours or more in a document.
 
-    MySQL 8.0 changes a TIME of 32 hours or more in a document. So such a member is marked with a tag that is refused
-    when the SQL is written.
+    Returns the document, with such members marked. ``typed_document`` then raises an error for these members.
     """
     if not isinstance(tree, dict):
         return tree

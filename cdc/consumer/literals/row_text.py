@@ -1,8 +1,9 @@
 """Writes rows as the comma-separated literals between the parentheses of an INSERT. This is the consumer's hottest
 path.
 
-Function calls are most of the cost in Python. The values of a column nearly always have the same tag, so rows are
-transposed to columns, and a column with a common tag is rendered by one loop, without a function call for each value.
+Function calls are most of the cost in Python. The values of a column nearly always have the same type (the tag of a
+value in a record). So rows are transposed to columns, and a column of a frequent type is rendered by one loop, without
+a function call for each value.
 
 Such a loop returns the same texts as ``literal``, or raises an error. After an error, ``literal`` renders the column
 value by value, and raises its own error for an invalid value. So a loop must raise an error for a value of any other
@@ -31,7 +32,8 @@ _FOUR = {number: f"{number:04d}" for number in range(10_000)}
 _BLOCK = 500  # rows to render at a time; few enough for the processor's cache
 
 _Image = Sequence[Value]
-# The tags of a column's values, including NULL. "" stands for values of any tag that were rendered one by one.
+# The types of a column's values (tags in records), including NULL. "" stands for values of any type that were rendered
+# one by one.
 Tags = frozenset[str]
 
 
@@ -70,8 +72,8 @@ def _literals(column: Sequence[Value]) -> tuple[list[str], Tags]:
 
 
 def _column_literals(column: Sequence[Value], tag: str) -> tuple[list[str], Tags]:
-    """Returns the literals of a column in which each value has this tag or is NULL. Raises an error for any other
-    value.
+    """Returns the literals of a column in which each value has the type ``tag``, such as Decimal, or is NULL. Raises an
+    error for any other value.
     """
     texts = _COLUMNS[tag]
     try:

@@ -1,4 +1,4 @@
-"""Writes scalar values of records as SQL literals, according to their tags, and large BLOBs as user variables in parts.
+"""Writes the scalar values of records as SQL literals; sends large BLOBs to the server in parts, as user variables.
 
 The session must have backslash escapes, the character set utf8mb4, and the time zone +00:00 (see ``session``), so that
 only quotes and backslashes need escaping. The MySQL manual describes the syntax ("Literal Values"). A TIMESTAMP is
@@ -75,8 +75,8 @@ class StagedBlob:
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """Returns the literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so
-    that this program has no second copy of its text.
+    """Returns the SQL for a BLOB: normally a hexadecimal literal of its bytes. A large BLOB is sent in base64 and
+    decoded by the server, so that this program needs no second copy of its text.
     """
     if isinstance(content, StagedBlob):
         return content.expression

@@ -126,8 +126,9 @@ def _fits(record: Record, schema: TableSchema) -> bool:
         return schema.has(record.columns)
     if record.range is not None and record.range.piece is None:
         return schema.matches(record.columns, record.key)
-    # Without a range, the follower's key may cover only the first characters of its columns, because RowByRow finds and
-    # deletes a row with the same first characters.
+    # Changes, and the pieces of a table that is copied as a whole, have no range of keys. For them the follower's key
+    # may cover only the first characters of its columns: if another row has the same first characters, RowByRow finds
+    # and deletes that row.
     return schema.is_keyed_by(record.columns, record.key)
 
 
@@ -194,8 +195,8 @@ def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
     return tuple(part.column for part in parts if part.column is not None)
 
 
-# Maps the tag of a leader's value to the follower's column types (DATA_TYPE in information_schema) in which values have
-# the same order.
+# Maps the type of a leader's value, as records contain it, to the follower's column types (DATA_TYPE in
+# information_schema) in which values have the same order as on the leader.
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -238,8 +239,8 @@ class Found:
 
     The rows in ``equal`` exist with equal values; the rows in ``others`` exist with the same key, but other values. The
     rows in ``outside`` are also in ``equal`` or ``others``, but are outside of the range on the follower. ``keys`` are
-    the artificial keys of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes such keys for the
-    follower's rows; both are empty if the rows were not compared.
+    the artificial keys (hashes of all values) of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes
+    such keys for the follower's rows; both are empty if the rows were not compared.
     """
 
     rows: int = 0
@@ -284,8 +285,9 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
     if chunk.range is not None and chunk.range.piece is not None:
-        # The first piece of a table deletes all its rows on the follower, and no record changes the table before the
-        # last piece. So all rows of the chunk are missing, and all rows that were found are extra.
+        # A table without a usable key is copied in pieces. The first piece deletes all its rows on the follower, and no
+        # record changes the table before the last piece. So all rows of the chunk are missing, and all rows that were
+        # found are extra.
         repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
     inside = found.equal - found.outside
     if found.rows > len(inside):

@@ -33,8 +33,9 @@ _GEOMETRIES = frozenset({
 
 
 def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Maps the columns that may store another value than the leader's to their types on the leader and on the follower.
-    ``there`` are the types of the leader's columns, ``here`` those of the follower's columns that are not generated.
+    """Returns the columns that may store another value than the leader's, each with its types on the leader and on the
+    follower. ``there`` are the types of the leader's columns, ``here`` those of the follower's columns that are not
+    generated.
 
     A column that only one server has is no misfit, because the follower refuses the row, or gives the column its
     default. The case of column names is ignored.

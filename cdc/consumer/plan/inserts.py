@@ -36,7 +36,7 @@ def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
 
 class Run(NamedTuple):
     """Successive changes that one statement inserts. ``texts`` are their after-images in SQL, each in parentheses,
-    separated by commas. ``tags`` are the tags of each column's values.
+    separated by commas. ``tags`` contains, for each column, the types of its values (tags in records).
     """
 
     changes: Sequence[Change]
@@ -160,9 +160,9 @@ def chunks(
 _FEWEST = 500
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
 _STRING = frozenset({"String"})
-# Maps each type of column (DATA_TYPE in information_schema) to tags of values. The column must store a value with this
-# tag in the same way from a literal and from the literal's text. YEAR does not: 0 is the year 0, but '0' is 2000. For
-# other types, the literal is not plain text.
+# The types of columns (DATA_TYPE in information_schema) that LOAD DATA may fill, each with the types of the values in
+# records (tags) that it may load. Such a column stores the same value from a literal and from the literal's text. YEAR
+# does not: 0 is the year 0, but '0' is 2000. For other types, the literal is not plain text.
 TAGS: Mapping[str, Tags] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _STRING),
@@ -179,10 +179,11 @@ _FORMAT = (
 
 
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
-    """Returns the tags of the values that LOAD DATA may load into a column; empty if it may load no values.
+    """Returns the types of the values (tags in records) that LOAD DATA may load into a column; empty if it may load no
+    values.
 
-    NULL is one of the tags only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into
-    the current time, without a warning.
+    NULL is among them only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into the
+    current time, without a warning.
     """
     tags = TAGS.get(data_type.lower(), frozenset())
     return tags | {NULL} if tags and nullable else tags
@@ -192,8 +193,8 @@ def additions(step: Step, generated: frozenset[str], size: int, loadable: Mappin
     """Yields the statements that insert the rows of a step. Each statement, including its data, has at most ``size``
     bytes, or inserts a single row.
 
-    ``loadable`` maps the columns that LOAD DATA may fill to the tags of the values that it may load. Raises the errors
-    of ``inserts``.
+    ``loadable`` contains the columns that LOAD DATA may fill, each with the types (tags in records) of the values that
+    it may load. All other rows are inserted with INSERT. Raises the errors of ``inserts``.
     """
     record = step.record
     written = written_indexes(record, generated)

@@ -83,8 +83,9 @@ class _Deletions:
 
 
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
-    """Returns four items for each row: the last record that changes it, its image before the records (None if they
-    insert it), its image after the records (None if they delete it), and the last image that the records contain of it.
+    """Returns the net effect on each row, as four items: the last record that changes the row, its image before all
+    records (None if they insert the row), its image after them (None if they delete it), and the last image of the row
+    in the records.
 
     Returns None if a record inserts an existing row or deletes a missing row, since such records can't be the history
     of one table.

@@ -164,9 +164,11 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """Returns the step with the settings that its table requires: the leader's sql_mode if the server computes values
-    of the table; the columns whose values the server rounds (FLOAT(M,D), DOUBLE(M,D)); and no foreign key checks if the
-    leader logged the changes made by its foreign keys.
+    """Returns the step with the settings that its table requires.
+
+    If the server computes values of the table, the step gets the leader's sql_mode. If the server rounds values
+    (FLOAT(M,D), DOUBLE(M,D)), it gets the columns with these values. If the leader logged the changes made by its
+    foreign keys, the follower's foreign keys are switched off.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
@@ -217,8 +219,8 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
             return False
     elif not schema.matches(first.columns, first.key):
         return False
-    # On the follower a foreign key changes no rows if foreign keys are not checked, or if the leader logged the rows
-    # that the foreign key changed there.
+    # A foreign key changes no rows on the follower if the leader's session did not check foreign keys, or if the leader
+    # logged the rows that its foreign keys changed: in both cases the follower does not check foreign keys either.
     if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
         return False
     if schema.computes and any(record.sql_mode != first.sql_mode for record in records):
@@ -257,8 +259,8 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):
-        # An updated row may have a value of a unique key that the row with the highest AUTO_INCREMENT value had before,
-        # or may even be that row.
+        # The row with the highest AUTO_INCREMENT value is inserted and deleted before rows are updated. A row that is
+        # still to be updated could clash with it in a unique key. So changed rows are deleted and inserted instead.
         kinds = _by_operation(effects, None)
     yield from _in_steps(kinds, numbered, flags)
 

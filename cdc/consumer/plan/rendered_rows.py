@@ -58,7 +58,7 @@ class RenderedRows(LazySequence[Row]):
     """The rows of a record as SQL: ``text`` contains the literals of all columns, each row in parentheses, separated by
     commas.
 
-    ``tags`` are the tags of the values in each column.
+    ``tags`` contains, for each column, the types of its values, such as SignedInteger and String (tags in records).
     """
 
     __slots__ = ("_count", "_parse", "tags", "text")

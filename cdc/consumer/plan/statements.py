@@ -50,10 +50,11 @@ __all__ = [
 
 
 def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
-    """Splits the update of a row without a key into a deletion and an insertion, if numbers must be copied; returns any
-    other change unchanged.
+    """Splits the update of a row without a key into a deletion and an insertion, if the table has columns FLOAT(M,D) or
+    DOUBLE(M,D) (``rounded``); returns any other change unchanged.
 
-    The update must be split, because an UPDATE that copies numbers can't be limited to one of several equal rows.
+    The numbers of such columns are copied from a derived table, and an UPDATE with a derived table can't be limited to
+    one of several equal rows.
     """
     record, (before, after) = change
     if record.key is not None or record.operation != "Update" or rounded.keys().isdisjoint(record.columns):
@@ -116,8 +117,9 @@ def _copied(
 # only some of the rows must be deleted, either all rows are deleted and the surplus is inserted again, or a separate
 # statement deletes the required number of rows.
 #
-# A sum over the artificial keys of the deleted rows proves that a statement for many images has deleted the right rows.
-# Their number alone would not show that another client has meanwhile removed some rows and added others.
+# The artificial key of a row is a hash of all its values (module image_keys). A sum over the artificial keys of the
+# deleted rows proves that a statement for many images has deleted the right rows. The number of deleted rows alone
+# would not show that another client has meanwhile removed some rows and added others.
 
 # If more than _MOST_ALONE images have surplus rows, all rows with these images are deleted and the surplus is inserted
 # again, provided that at most _MOST_REWRITTEN rows are inserted for each row to delete. Otherwise each of these images
@@ -130,8 +132,9 @@ _LONGEST_ITEM = 72  # bytes; the longest value in a list
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A group of images whose rows must be deleted; ``gone`` maps the artificial key of each image to its changes.
+    """A group of before-images whose rows must be deleted from a table without a key.
 
+    ``gone`` maps the artificial key of each image, which is a hash of all its values, to the changes with that image.
     ``narrowed`` are conditions on single columns that all these images fulfil. ``ordered`` is true if the table has no
     index, so that the server finds rows in the same order in each statement.
     """
@@ -233,9 +236,11 @@ class Removal:
 
 
 def removals(step: Step, schema: TableSchema, documents: Mapping[str, str], *, size: int) -> Iterator[Removal]:
-    """Divides the images of a step Remove into parts whose statements have at most about ``size`` bytes.
+    """Divides the before-images of a step Remove, which deletes rows of a table without a key, into parts whose
+    statements have at most about ``size`` bytes.
 
-    ``documents`` is explained in ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
+    ``documents`` maps the literal of each JSON document to the text that the server returns for it. Raises one of
+    ``INCOMPARABLE`` for an image from which no artificial key can be computed.
     """
     record = step.record
     images = [_image(change) for change in step.changes]
@@ -271,8 +276,8 @@ _DELETE_ROWS = 1000
 # does not find a TIME or an ENUM.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
-# Maps each operation whose DELETE does not find exactly one row for each key to the number of rows that it finds (None:
-# any number). These operations have no before-images to compare.
+# The DELETE of most operations must find exactly one row for each key. These are the exceptions, each with the number
+# of rows that it must find (None: any number). They have no before-images to compare.
 _FOUND = {"Absent": 0, "Clear": None}
 
 Columns = Callable[[Uri], frozenset[str]]
@@ -291,9 +296,9 @@ def statements(
     """Yields the statements of a plan in order. A statement has at most ``size`` bytes, unless a single row is larger.
 
     ``generated`` returns a table's generated columns, which the follower computes itself. ``comparable`` returns the
-    columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` maps the
-    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored`` is true if some BLOBs may
-    be StoredBlobs. Raises Unapplicable for a value without a literal.
+    columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` returns the
+    columns that LOAD DATA may fill, each with the types of the values that it may load. ``has_stored`` is true if large
+    BLOBs may be in a file instead of in memory (``StoredBlob``). Raises Unapplicable for a value without a literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -339,8 +344,9 @@ def _mode(step: Step) -> str:
 
 
 def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterable[Statement]]:
-    """Prepares a step with stored BLOBs. Returns the statements that send the BLOBs into variables, the step with these
-    variables in place of the BLOBs, and the statements that empty the variables.
+    """Replaces the large BLOBs of a step, which are in a file (``StoredBlob``), by user variables, so that no statement
+    contains a whole BLOB. Returns the statements that set the variables, the step with the variables in place of the
+    BLOBs, and the statements that empty the variables.
     """
     if step.operation not in ("Add", "Upsert", "Update"):
         return (), step, ()
@@ -354,8 +360,8 @@ def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterabl
 
 
 def _done(step: Step) -> Step:
-    """Returns a step that would delete the rows that ``step`` has stored. Its before-images are the rows that must
-    exist now.
+    """Returns a step whose before-images are the rows that ``step`` has stored, so that the follower's rows can be
+    compared with them. The result, a deletion of these rows, is never executed.
     """
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
@@ -463,10 +469,11 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
 
 
 def _named(step: Step, index: int) -> tuple[str, str]:
-    """Returns the name of a column, and the format in which the server stores exactly the step's values in the column.
+    """Returns the quoted name of a column, and a format for the literals of its values: a CAST if the step's values of
+    an ENUM or SET are numbers, otherwise the literal alone.
 
-    The server assigns an ENUM or SET from its text. The record contains a number if the text would be ambiguous,
-    because a SET has the member '' or two members are equal.
+    A record contains the text of an ENUM or SET, or its number if the text would be ambiguous, because a SET has the
+    member '' or two members are equal.
     """
     name = identifier(step.record.columns[index])
     values = (_after(change)[index] for change in step.changes)

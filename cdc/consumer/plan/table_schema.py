@@ -29,12 +29,12 @@ class TableSchema:
     columns that are stored, and ``unpredictable`` are the stored columns whose values depend on something that the
     leader does not log. ``unique_keys`` include the primary key. ``related`` is true if the table has a foreign key or
     a foreign key refers to it; ``functional`` is true if an index contains an expression. ``numbered`` is the
-    AUTO_INCREMENT column, ``indexed`` are the columns that are the first column of an index. ``loadable`` maps the
-    columns that LOAD DATA can fill to the tags of the values that it can load (module inserts). ``rounded`` are the
-    writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types`` maps each column to the name of its type,
-    without length, and its collation (None for a column without a collation). ``cascading`` is true if a foreign key of
-    another table changes that table's rows when rows of this table change. ``definitions`` maps the writable columns to
-    their types, written as in records.
+    AUTO_INCREMENT column, ``indexed`` are the columns that are the first column of an index. ``loadable`` contains the
+    columns that LOAD DATA can fill, each with the types of the values that it can load (module inserts). ``rounded``
+    are the writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types`` maps each column to the name of its
+    type, without length, and its collation (None for a column without a collation). ``cascading`` is true if a foreign
+    key of another table changes that table's rows when rows of this table change. ``definitions`` maps the writable
+    columns to their types, written as in records.
     """
 
     columns: frozenset[str] = frozenset()

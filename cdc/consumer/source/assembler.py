@@ -181,8 +181,8 @@ class Batch:
         return [one.statement for one in self.run or (self,) if one.statement is not None]
 
     def cut(self, count: int) -> tuple["Batch", "Batch | None"]:
-        """Splits a run into the batch of its first ``count`` statements, and the batch of the remaining statements
-        (None if none remain).
+        """Splits a batch that joins many statements (``run``) into the batch of the first ``count`` statements, and the
+        batch of the remaining statements (None if none remain).
         """
         if count >= len(self.run):
             return self, None

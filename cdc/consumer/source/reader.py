@@ -99,8 +99,9 @@ class Topic:
 
 
 class Place(NamedTuple):
-    """The place of a record: the ``offset`` of its first message, its ``sequence``, its position in the leader's
-    binlog, and the epoch of the producer that wrote it (module kafka.fragments).
+    """The place of a record in a topic and in the binlog: the ``offset`` of its first message, its ``sequence``, and
+    its ``position`` in the leader's binlog. ``epoch`` is the number of the start of the producer that wrote it without
+    Kafka transactions, otherwise 0 (module kafka.fragments).
     """
 
     offset: int

@@ -41,8 +41,8 @@ class RecordSource(Protocol):
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Resumes reading at ``offsets``, which are the offsets of the record ``sequence``. With ``until_current``,
-        reads only up to the present end of the topics.
+        """Resumes reading at ``offsets``, a checkpoint's offsets of the next records; ``sequence`` is the sequence of
+        the next record. With ``until_current``, reads only up to the present end of the topics.
 
         May be called again to read from other offsets. Returns the offsets at which reading begins. Raises Unreachable
         if the brokers do not answer.
@@ -201,8 +201,8 @@ class SingleTopic:
                 yield None
 
     def drained(self) -> bool:
-        """Whether every known record was yielded. For a single topic this is true unless the brokers are
-        unreachable.
+        """Whether every record that is known to be in the topic was yielded. Received messages are yielded at once, so
+        for a single topic the answer is yes unless the brokers are unreachable.
         """
         return not self._reader.away
 
@@ -316,8 +316,8 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """Yields records in order; see ``RecordSource``. Raises PromiseError for a gap: no topic has a committed
-        sequence.
+        """Yields records in order; see ``RecordSource``. Also raises PromiseError for a gap: no topic contains a record
+        that the commit log counts.
         """
         wait = 0.0
         while not stop.is_set() and not self._at_end():

@@ -57,7 +57,8 @@ class _Change(NamedTuple):
 
 
 class Spellings:
-    """The leader's spelling of each name on the follower, after the last record that was read from the stream.
+    """Keeps the leader's spelling (in upper and lower case) of each name that a follower stores in lower case, as of
+    the last record that was read from the stream.
 
     The spellings are stored in the database ``schema``. ``passes(uri)`` decides whether an object is replicated to this
     follower; ``uri`` contains folded names (in lower case).
@@ -391,9 +392,9 @@ class Renaming:
         """Returns a replicated Query record with the follower's names in its text and context; ``affects`` is
         unchanged.
 
-        Raises Unapplicable if it is not certain which words of the statement are names of databases. A name of a
-        database of the leader may be taken on the follower, by a database that was renamed to it. Raises Unapplicable
-        if the statement contains such a name, and UserError if it changes the leader's database of that name.
+        Raises Unapplicable if it is not certain which words of the statement are names of databases. The new name of a
+        renamed database may also be the name of another database of the leader, which then can't exist on the follower.
+        Raises Unapplicable if the statement mentions that other database, and UserError if it changes an object in it.
         """
         if self.spellings is not None:
             self.spellings.check(record)

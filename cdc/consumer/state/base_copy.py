@@ -1,8 +1,8 @@
 """Stores how the follower began: from a base copy (``consumer.start``), from a seed that is still loading, or by the
 option ``--rewind`` of an earlier version of cdc.
 
-A leader's row commits with the first checkpoint for that leader, and never changes. So the same transactions are
-ignored after each crash, even if the profile was changed in the meantime.
+The table has a row for each leader, which commits with the first checkpoint for that leader and never changes. So the
+same transactions are ignored after each crash, even if the profile was changed in the meantime.
 """
 
 import logging

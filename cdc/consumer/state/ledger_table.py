@@ -3,9 +3,10 @@ statements.
 
 Each statement has a row with its state:
 
-intent the statement is about to run, or it ran, and the consumer ended before it noted this done the statement ran not
-applied the statement is not for this follower, or was in its base copy; ``note`` contains the reason skipped the
-operator left the record out (``--skip``); ``note`` contains the follower's error
+    intent        the statement is about to run, or it ran, and the consumer ended before it noted this
+    done          the statement ran
+    not applied   the statement is not for this follower, or was in its base copy; ``note`` contains the reason
+    skipped       the operator left the record out (``--skip``); ``note`` contains the follower's error
 
 Each statement gets a GTID and is executed under it; the GTID is in the ledger before the statement is executed. A new
 GTID has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If
@@ -122,8 +123,8 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 
 def intent(schema: str, record: Record) -> str:
-    """Returns the query for the GTID and the place (in JSON) of the record's intent. The query returns no row if there
-    is no intent.
+    """Returns the query for the GTID and the place (``StatementPlace``, in JSON) in the ledger's row for the record.
+    The query returns no row if the ledger contains no row with the state ``intent`` for the record.
     """
     place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
     where = f"sequence={record.sequence} AND state='intent'"
@@ -139,8 +140,9 @@ def placed_intents(schema: str, resource: str, *, after: int) -> str:
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str = "", place: StatementPlace | None = None) -> str:
-    """Returns the INSERT of an intent: the record's statement is about to be executed under ``gtid``, or, if the user
-    may not assign GTIDs, at ``place``.
+    """Returns the INSERT of a ledger row with the state ``intent``: the record's statement is about to be executed
+    under ``gtid``. If the user may not assign GTIDs, the row contains ``place`` instead, which describes the
+    connection.
     """
     # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to before
     # the statement.
@@ -204,8 +206,8 @@ def _insert(
 
 
 def require_packet(session: Session, record: Record, size: int) -> None:
-    """Raises Unapplicable if the intent of the record's statement, which has ``size`` bytes, is too large for a packet
-    to the follower.
+    """Raises Unapplicable if ``size``, the number of bytes of the statement that inserts the record's row into the
+    ledger, is too large for a packet to the follower.
     """
     if not _fits(session, size):
         raise Unapplicable(
@@ -235,8 +237,8 @@ class Intent(NamedTuple):
 
 
 class Intents:
-    """Assigns GTIDs to the statements of one leader, and stores them as intents. ``session`` must hold the consumer's
-    lock.
+    """Assigns GTIDs to the statements of one leader, and stores them in the ledger before the statements are executed:
+    as rows with the state ``intent``. ``session`` must hold the consumer's lock.
     """
 
     def __init__(self, session: Session) -> None:
@@ -245,9 +247,10 @@ class Intents:
         self._highest: tuple[tuple[str, int], int] | None = None
 
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
-        """Commits intents for at least the first statement in ``records``, and returns the intents.
+        """Commits ledger rows with the state ``intent`` for at least the first statement in ``records``, and returns
+        the GTIDs in them.
 
-        Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` may then not be
+        Statements that already have such rows, from an earlier attempt, keep them; if all have, ``commit`` is not
         called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower, and
         UserError if the follower has executed statements that its ledger lacks.
         """
@@ -268,10 +271,11 @@ class Intents:
         return [intents[record.sequence] for record in first]
 
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
-        """Commits the intents that fit into one packet, with GTIDs from ``number`` on, and returns them by sequence.
+        """Commits the ledger rows (intents) of as many records as fit into one packet, with GTIDs from ``number`` on.
+        Returns the intents by sequence.
 
-        Raises Unapplicable if not even one intent fits and ``first`` is true. ``first`` is true if no other statements
-        come before these statements.
+        ``first`` is true if no other statements come before these statements. Raises Unapplicable if ``first`` is true
+        and not even one row fits.
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
@@ -328,8 +332,8 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """Returns the SQL expression for GTIDs that the follower has executed, although they must be unused when the new
-    statements are executed.
+    """Returns an SQL expression whose value should be empty: the GTIDs that new statements must not find in use, but
+    that the follower has executed.
     """
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)

@@ -61,8 +61,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the ledger. ``at`` (UTC) is the time at which the statement ended or, for an intent, was about to be
-    executed.
+    """A row of the ledger. ``at`` (UTC) is the time at which the statement ended or, in the state ``intent``, was about
+    to be executed.
     """
 
     sequence: int
@@ -262,8 +262,8 @@ def as_json(status: Status, *, follower: str, resource: str, following: int | No
     """Writes a status as one JSON object. It has the fields of ``Status``, and the fields ``follower``, ``resource``,
     ``lag`` and ``producer``. Times are in ISO 8601, in UTC.
 
-    ``following`` is explained in the function ``lag``; an unknown lag is null. ``silent`` is the number of seconds
-    since the producer last wrote to the commit log.
+    ``following`` is the sequence after the last record in the topic; None if it is unknown, and then the lag is null.
+    ``silent`` is the number of seconds since the producer last wrote to the commit log.
     """
     body = {"follower": follower, "resource": resource} | asdict(status)
     records, seconds = lag(status.applied, following) if status.applied else (None, None)
@@ -294,11 +294,12 @@ def as_text(
     silent: float | None = None,
     terminal: bool = False,
 ) -> str:
-    """Writes a status as a few lines of text, followed by the statements for a promotion. ``following`` and ``silent``
-    are explained in ``as_json``.
+    """Writes a status as a few lines of text, followed by the statements that an operator executes when the follower is
+    promoted to a leader.
 
-    The statements are exact, so that a client can execute them. Control characters are escaped only if the output is a
-    ``terminal``.
+    ``following`` is the sequence after the last record in the topic (None if unknown), and ``silent`` is the number of
+    seconds since the producer last wrote to the commit log. The statements are exact, so that a client can execute
+    them; their control characters are escaped only if the output is a ``terminal``.
     """
     late = _lag(status.applied, following, silent) if status.applied is not None else ""
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, late=late)]
@@ -406,7 +407,8 @@ def _is_text(entry: Entry) -> bool:
     exact = entry.context.get(BYTES)
     if exact is not None and is_lost(client_decode(b64decode(exact), charset)):
         return False
-    # A literal with an introducer contains the bytes as they were typed, and would contain other bytes in UTF-8.
+    # The server takes the bytes of a literal with an introducer, such as _latin1'…', as they are sent. In UTF-8 these
+    # would be other bytes.
     return entry.statement.isascii() or charset in UTF8 or not _INTRODUCED.search(entry.statement)
 
 

@@ -350,8 +350,8 @@ def _require_version(version: str, name: str) -> None:
 
 
 def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
-    """Finds missing privileges by trying statements that need them: for SHOW GRANTS, this program would have to resolve
-    roles and wildcards."""
+    """Finds missing privileges by trying statements that need them. To find them in the output of SHOW GRANTS, this
+    program would have to resolve roles and wildcards."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
         "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),

@@ -70,7 +70,7 @@ class ChunkRows:
 
     ``rows(data, text, offset, end, out)`` appends the rows of complete packets to ``out`` and returns the offset of the
     first packet that is incomplete or not a row; ``row(payload, text)`` returns one row of 16 MiB or more. ``text``
-    contains the same bytes as latin1 text. Both raise ValueError and LookupError if a row can't be read exactly.
+    contains the same bytes as latin1 text. Both raise ValueError or LookupError if a row can't be read exactly.
     """
 
     definition: TableDefinition
@@ -451,9 +451,10 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 
 _LOCKED = frozenset({1205, 1213})
-# If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three
-# sessions could continue: so lock_wait_timeout is short. Between two pieces the server waits for as long as the
-# throttles hold the copy back: so net_write_timeout is long.
+# The settings of the session that reads a snapshot. lock_wait_timeout is short because of a deadlock: another client's
+# ALTER may wait for the metadata lock that the guard connection of ``open`` holds, and this session would wait behind
+# that ALTER, while the guard is closed only after this session has its lock. net_write_timeout is long because the
+# server can't send while a throttle pauses the copy between two pieces.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 
@@ -469,8 +470,9 @@ class SnapshotReader:
         self.connection: Any = None
 
     def open(self, table: TableDefinition, executed: str = "") -> tuple[str, Position]:
-        """Takes a snapshot. Returns the GTIDs of the transactions that the snapshot certainly sees, and a position
-        after all others that it may see. ``executed`` are GTIDs of transactions that a SELECT sees already.
+        """Takes a snapshot. Returns a GTID set and a binlog position: the snapshot certainly sees the transactions in
+        the GTID set, and it sees no transaction that was logged after the position. It may see any of the transactions
+        between these bounds. ``executed`` are GTIDs of transactions that a SELECT sees already.
 
         Raises TableChanged, Disconnected, and UserError for a missing grant.
         """

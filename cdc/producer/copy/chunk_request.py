@@ -68,10 +68,11 @@ class Changers:
 
 @dataclass(slots=True)
 class Snapshot:
-    """The progress of a table that is copied as a whole.
+    """The progress of a table that is copied as a whole, from one snapshot, because it has no usable key.
 
-    ``tries`` counts the snapshots since ``began``. ``pieces`` counts the written pieces of an exact snapshot; it is
-    None until a snapshot is exact. From then on, changes of ``tables`` must wait until all pieces are written.
+    A snapshot is exact if it shows the table as it is at one point of the stream. ``tries`` counts the snapshots since
+    ``began``. ``pieces`` counts the chunks of the exact snapshot that are written; it is None until a snapshot is
+    exact. From then on, changes of ``tables`` must wait until all pieces are written.
     """
 
     tables: frozenset[Table]
@@ -299,8 +300,10 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """Returns the place to request after ``last``. Requested ``keys`` precede the next chunk, but not a piece of a
-    snapshot. Returns None if the next place is known only when ``last`` is done.
+    """Returns what is to be requested after the request ``last``: rows of the table that is copied now, or the rows
+    with ``keys``. Returns None if this is known only when ``last`` is done.
+
+    The rows with ``keys`` come before the next chunk of a table, but not between two pieces of a snapshot.
     """
     is_piece = snapshot is not None and snapshot.pieces is not None
     # No other request comes between the pieces of a table.

@@ -125,10 +125,11 @@ class Copier:
                 self._take_back_creations((ANY_DATABASE,))
 
     def lacks_rows(self, refused: Refused, transaction: str) -> bool:
-        """Whether the stream states already that it lacks rows of all tables that are copied in place of ``refused``.
+        """Whether a record of an earlier transaction states already that the stream lacks rows of all tables that are
+        copied in place of the unreadable event ``refused``.
 
-        The record of the first event that can't be read is enough until the copy begins: an hour of such events would
-        be as many records.
+        If so, this event needs no record: until the copy begins, one record is enough. Otherwise an hour of unreadable
+        events would become as many records.
         """
         tables = [table for table in refused.copies if self._wants_table(*table)]
         return bool(tables) and all(self.pending.lacks_rows(table, transaction) for table in tables)

@@ -236,7 +236,7 @@ def table_text(show_create: str) -> str:
     """Returns the output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a
     definition.
 
-    The number is in the line with the table's options, which lines with partitions may follow.
+    The number is in the line with the table's options. This is not always the last line: the partitions follow it.
     """
     lines = show_create.split("\n")
     at = max((at for at, line in enumerate(lines) if line.startswith(_OPTIONS)), default=-1)
@@ -374,8 +374,8 @@ def shown_exactly(cursor: Any, statement: str) -> list[str]:
 
 def shown_row(cursor: Any, statement: str) -> list[Any]:
     """Reads the row of a SHOW CREATE statement; bytes that are not UTF-8 become lone surrogates."""
-    # Literals in another character set, and texts of a client with the character set ``binary``, contain bytes of that
-    # character set.
+    # pymysql must not decode the result, since it may contain bytes that are not UTF-8: literals in another character
+    # set, and texts that a client with the character set ``binary`` sent.
     cursor.connection.use_unicode = False
     try:
         cursor.execute(statement)

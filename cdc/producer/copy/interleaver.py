@@ -84,8 +84,9 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # Records that readers already see contain the state of the copies, and must be written again unchanged, so no
-        # request is processed before that. The same holds for a transaction whose first records may be committed.
+        # A request changes the state of the copies. Records that readers already see contain this state, and must be
+        # written again unchanged, so no request is processed before that. The same holds for a transaction whose first
+        # records may be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()
@@ -112,8 +113,8 @@ class Interleaver:
             yield from self._due() if self._copies else self._new_state()
 
     def _unreadable(self, change: Refused) -> Iterator[Change]:
-        """Yields an event that can't be read, unless the stream states already that it lacks rows of its tables, and
-        the state in which these tables are to be copied.
+        """Yields the state of the copies in which the tables of an unreadable event are to be copied. Before that,
+        yields the event, so that a record states that rows are lacking, unless an earlier record states this already.
         """
         transaction = self._progress.transaction
         self._copier.note(change)
@@ -151,10 +152,11 @@ class Interleaver:
         return Copied(due, self._progress.position, header, _state(after, now))
 
     def _adopted(self, state: RecordState) -> CopyState | None:
-        """Adopts the state in a record that readers can see; None if the stream has not reached the record.
+        """Adopts the ``state`` of the copies from a record that an earlier run wrote and that readers can see. Returns
+        None if the stream has not reached the record.
 
-        Other filters may hold from a point between two records; the set of the transactions executed before this point
-        identifies it.
+        If other filters hold from that record on, its sequence alone does not show where that is in the binlog, so the
+        state also contains the GTIDs of the transactions before it.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:

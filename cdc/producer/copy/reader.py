@@ -1,13 +1,14 @@
-"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark),
-and finds rows in wrong partitions.
+"""Reads chunks of tables from the leader in a thread, each between a low and a high watermark of the binlog; finds rows
+in wrong partitions.
 
-A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. So
-a chunk is read once the leader has executed all transactions that the stream contained at the request: all transactions
-that the SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before
-the position that is read after the SELECT (DBLog, arXiv 2010.12597).
+A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. The
+low watermark is the end of the stream at the request. The SELECT waits until all transactions before it are in
+``gtid_executed``, so the transactions that the SELECT may not see all come later in the stream. The high watermark is
+the end of the binlog, which is queried after the SELECT: all transactions that the SELECT sees are before it (DBLog,
+arXiv 2010.12597).
 
-A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
-snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.
+A table that can't be read in ranges of its key is read from one snapshot. The first answer contains the GTIDs that the
+snapshot sees. Each further request, whose key has no columns, is answered with the next piece of the table's rows.
 """
 
 import os
@@ -75,8 +76,8 @@ class MisplacedRows:
         self.connection: Any = None
 
     def forget(self) -> None:
-        """Makes the next call of ``refused`` search the table again, since a statement may have moved rows. Another
-        thread calls this.
+        """Makes ``refused`` search each table again, since a statement may have moved rows to a wrong partition.
+        Another thread than that of ``refused`` may call this.
         """
         self._changes += 1
 
@@ -325,8 +326,9 @@ class Reader:
             visible = self._await_visible(cursor, wanted.read)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
-                # If an XA transaction was prepared before the stream began, its commit after this position stops the
-                # stream; its commit before this position is left out.
+                # The stream begins at this position, without the changes before it. An XA transaction that was prepared
+                # earlier stops the stream if it commits later. If it committed before this position, the copy must see
+                # its rows, so the stream does not begin while they are invisible.
                 begins = structure if visible else None
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=begins)
             if wanted.keys is not None:
@@ -380,7 +382,7 @@ class Reader:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        # The table's key may have changed since the previous chunk; the stream contains that statement later.
+        # Nothing is read if the table's key has changed since the previous chunk: the stream contains the ALTER later.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:

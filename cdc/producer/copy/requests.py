@@ -6,8 +6,8 @@ The commit log's entries contain the offset after the newest processed request, 
 also contain the topic's id, which shows whether the topic was deleted and created again since then.
 
 A request for keys counts as processed once all of its rows are in the stream. Requests for tables do not wait for a
-request for keys, because a RENAME in the stream changes the names of tables that are to be copied, but not the names in
-waiting requests. After a crash all requests after the offset are processed again. That does no harm: the rows of a
+request for keys: if a table is renamed, its name changes in the list of tables that are to be copied, but not in a
+waiting request. After a crash all requests after the offset are processed again. That does no harm: the rows of a
 chunk are always the leader's rows at the chunk's point of the stream.
 """
 
@@ -280,8 +280,9 @@ class RequestQueue:
     def add(self, requests: Iterable[Request]) -> None:
         """Adds new requests, except requests that an earlier run has processed."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
-        # Only the first requests are compared with ``_before``. If the topic was created again, later requests have low
-        # offsets, and in comparison with a state without topic ids they would count as processed.
+        # Only the requests that are read first after a start can have been processed by an earlier run. Later requests
+        # are not compared with ``_before``: if the topic was created again, they have low offsets, and would seem to be
+        # processed if an earlier version of cdc has stored no topic id.
         self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:

@@ -85,8 +85,8 @@ def constants() -> dict[str, Any]:
 
 
 def column_text(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    """Generates the code for ``column`` with the variable ``x``; ``name`` is SQL. Adds the functions that the code
-    needs to ``constants``."""
+    """Generates the code that selects ``column``, whose quoted name is ``name``, and formats its value in the variable
+    ``x``. Adds the functions that the code needs to ``constants``."""
     code = _TYPES[column.type](column, name, x, constants)
     return code if column.mask is None else _masked(code, column, column.mask, x, constants)
 

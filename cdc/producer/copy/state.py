@@ -24,12 +24,12 @@ class Pending:
     tables that were not in the stream before, and the table whose copy was under way when they were added. ``again``
     are tables whose changes the stream already contains; a table requested during its copy is listed twice. ``after``
     is the key up to which the first table is copied, as the JSON text of its values; None before the first chunk, or if
-    the copy must start over; ``()`` for a table that is copied from one snapshot, once its first piece is written: this
-    piece makes followers delete their rows. ``written`` counts the chunks and statements of all copies, ``rows`` counts
-    the rows of the first table since its copy began. ``requests`` is the offset after the newest processed request,
-    ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys. ``unreadable`` are tables
-    whose copy has not begun and of which the stream lacks rows, because these rows can't be read; each is listed with
-    the first transaction in which such rows came.
+    the copy must start over. For a table that is copied from one snapshot, ``after`` is ``()`` once the first piece is
+    written, with which followers delete their rows. ``written`` counts the chunks and statements of all copies,
+    ``rows`` counts the rows of the first table since its copy began. ``requests`` is the offset after the newest
+    processed request, ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys.
+    ``unreadable`` are tables whose copy has not begun and of which the stream lacks rows, because these rows can't be
+    read; each is listed with the first transaction in which such rows came.
     """
 
     structure: bool = False

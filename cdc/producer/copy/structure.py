@@ -96,8 +96,8 @@ class Structures:
     """Reads the definitions of ``leader``'s objects that pass the filters, repeatedly if needed; ``settings`` are
     pymysql's arguments.
 
-    A table is read again only if a statement has changed it: clients of a leader with many tables may always change a
-    table before all tables are read.
+    A table is read again only if a statement has changed it. If each change made it necessary to read all tables again,
+    a leader with many tables could never be read completely, since clients may change tables all the time.
     """
 
     def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> None:

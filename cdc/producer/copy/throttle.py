@@ -4,9 +4,9 @@ followers.
 Each throttle holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a
 follower with too many copied rows to apply applies other changes late.
 
-A copy waits only for followers that count. A follower counts once its position has advanced, until it has chunks to
-apply and makes no progress for PATIENCE_SECONDS: then it is paused, busy or far behind. It counts again once its
-backlog is within the limit."""
+A copy waits only for followers that count. A follower begins to count when its position advances. It stops counting
+when it has chunks to apply but makes no progress for PATIENCE_SECONDS, since it is then paused, busy or far behind. It
+counts again once its backlog is within the limit."""
 
 import logging
 import threading

@@ -160,10 +160,10 @@ class TableShape:
 
     ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps each type to the offset of the rows in an
     event without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements in
-    the stream before the last record that contained these types (``sink.record_parts.ToldTypes``). ``large_columns``
-    returns the readers of the columns of an event on disk. ``complete_images`` contains the known byte strings that
-    precede an event's rows if the images have all columns; all tables with the same width share this set. ``size`` is
-    an estimate of the memory that this object takes, in bytes.
+    the stream before the table's last record (``sink.record_parts.ToldTypes``). ``large_columns`` returns the readers
+    of the columns of an event on disk. ``complete_images`` contains the known byte strings that precede an event's rows
+    if the images have all columns; all tables with the same width share this set. ``size`` is an estimate of the memory
+    that this object takes, in bytes.
     """
 
     __slots__ = (
@@ -222,7 +222,8 @@ def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
 
 
 class ShapeCache(dict[bytes, TableShape | None]):
-    """Maps the description of a table to its shape; ``cache[description]`` raises KeyError for a new description.
+    """Maps the description of a table, which is the content of its table map, to its TableShape. ``cache[description]``
+    raises KeyError for a new description.
 
     The least recently used shapes are dropped, in two generations: the newest shapes are in the dict itself. When the
     dict takes half of ``limit`` bytes, it becomes the old generation and the previous old generation is dropped; a

@@ -408,7 +408,8 @@ class Decoder:
             raise unknown_event(event)
 
     def _moved(self, end: Position) -> Iterator[PositionAdvanced]:
-        # Inside a transaction, the producer would still resume from the transaction's start.
+        # Inside a transaction no position is reported, because a producer could not resume there: it always resumes at
+        # the start of a transaction.
         if not self._in_transaction and self._named is None and end.offset:
             yield PositionAdvanced(end)
 

@@ -45,7 +45,8 @@ class LoggedStatement:
     of a statement that the leader executed only in part. ``changed`` are the effects that the statement may have had,
     according to its text and the log. ``exact`` contains the statement's bytes, if ``text`` is not enough to restore
     them. ``in_innodb`` is true if the log shows that the statement was on a table of InnoDB, and not on a temporary
-    table. For ``copies`` and ``unlike`` see ``changes.Statement``.
+    table. ``copies`` are the tables that must be copied again after the statement, since followers that execute it get
+    other rows than the leader; ``unlike`` is the reason.
     """
 
     kind: str
@@ -193,9 +194,9 @@ def _context(query: ev.Query, event: RawEvent, collations: Collations, read: Sta
 # Decides which statements followers may execute although they get other rows than the leader, because the tables are
 # then copied again (``producer.on_unrepeatable = "copy"``).
 #
-# A crash can't separate the record of such a statement from the request for the copy: the record is marked as the
-# record of a table that is being copied, and the state of the copies, which lists the table, is committed with the
-# record or before it.
+# A crash can't separate the record of such a statement from the request for the copy: the state of the copies, which
+# lists the table, is committed with the record or before it. The record is marked as the record of a table that is
+# being copied, so that consumers accept it.
 
 _ANY_ORDER = "each server numbers the rows in an order of its own"
 

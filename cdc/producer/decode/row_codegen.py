@@ -7,14 +7,14 @@ rows) is formatted by one call. Row layout: MySQL source, class Rows_event (null
 NULL). Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 
 The first rows of a table are read column by column instead. Compiling a decoder takes as long as the decoder saves in
-some hundred rows, and then the decoder takes a kB or more of memory for each column: for a leader with thousands of
-tables, most of them idle, the decoders would cost far more than the rows. A reader of a column is shared by all columns
-of its type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time
-is at most twice the time of the better choice.
+some hundred rows. Then the decoder takes a kB or more of memory for each column. For a leader with thousands of tables,
+most of them idle, the decoders would cost far more than the rows. A reader of a column is shared by all columns of its
+type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time is at
+most twice the time without decoders.
 
-The code handles the JSON text as UTF-8 bytes in a str, one character per byte, whose code is the byte's value: nearly
-all text arrives and leaves in UTF-8, and decoding and encoding it would take several times as long as all other work on
-a long text. Code that encodes such a text as latin-1 must check whether the result is UTF-8
+The code keeps the JSON text, which is in UTF-8, undecoded in a str: each character stands for one byte, and its code is
+the byte's value. Nearly all text arrives and leaves in UTF-8, and decoding and encoding it would take several times as
+long as all other work on a long text. Code that encodes such a str as latin-1 must check whether the result is UTF-8
 (``large_rows.require_utf8``).
 """
 
@@ -390,8 +390,8 @@ _UPDATE = _APPEND.format("'{\"before_cols\":[' + before + '],\"after_cols\":[' +
 
 
 def _document(index: int, bit: int, read: tuple[str, ...]) -> tuple[ColumnCode, ColumnCode]:
-    """Generates the code of a JSON column before and after a partial update; ``bit`` of the bitmap shows whether the
-    image after it contains differences.
+    """Generates the code that reads a JSON column from the before-image and from the after-image of a partial update.
+    If ``bit`` is set in the row's bitmap, the after-image contains differences instead of the document.
     """
     x, old = f"x{index}", f"b{index}"
     before = (*read, f"{x} = {old} = json_value({x})")
@@ -491,7 +491,7 @@ def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]
     PromiseError for a column that can't be replicated exactly.
     """
     require_known(table)
-    # Passes all attributes of a column except its name, since no value depends on the name.
+    # ``_reader`` is cached and gets all attributes of a column except its name, so that equal columns share a reader.
     readers = tuple([_reader(column[1:]) for column in table.columns])
     rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
     return {

@@ -208,11 +208,12 @@ def inspect_leader(
 
 
 class CopySettings(NamedTuple):
-    """Assignments for SET SESSION: no limit on a statement's time, no limit on the memory for ranges of a key, and
-    transactions that read from one snapshot.
+    """Contains assignments for SET SESSION, as one kind of server spells them.
 
-    ``recursion`` is the name of the variable that limits the steps of a recursive query. ``fresh_estimates`` is an
-    assignment as well, empty if the server always returns present estimates of a table's size.
+    ``unlimited_time`` removes the limit on a statement's time, ``unlimited_ranges`` the limit on the memory for ranges
+    of a key. ``reading`` makes transactions read from one snapshot. ``fresh_estimates`` makes the server return present
+    estimates of a table's size; it is empty if the server always does. Only ``recursion`` is no assignment, but the
+    name of the variable that limits the steps of a recursive query.
     """
 
     unlimited_time: str
@@ -274,9 +275,10 @@ class Visibility:
         """Waits until a SELECT sees all transactions before ``position``, up to which the stream has read; ``prepared``
         are the XA transactions that are prepared, but not ended, at this position.
 
-        Returns False if an XA transaction may have ended before ``position`` and stays invisible for a second. Raises
-        UserError if the stream has since passed the end that the binlog had at the first such wait, and does not
-        contain that transaction. Raises Disconnected once ``stopped`` is set.
+        Returns False if an XA transaction stays invisible for a second and may have ended before ``position``; the
+        caller tries again later. Raises UserError if the stream has by then read everything that was in the binlog at
+        the first such result, and the transaction is still not among ``prepared``: it was prepared before the stream
+        began. Raises Disconnected once ``stopped`` is set.
         """
         # The wait is for the end of the binlog, not for ``position``: after a failover, this server may have logged
         # transactions after the position up to which the stream has read on the other server.
@@ -320,8 +322,10 @@ def _prepared_xids(cursor: Any) -> frozenset[str]:
 
 
 def begin_snapshot(cursor: Any, executed: str) -> str:
-    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees; the
-    snapshot always sees the transactions ``executed``."""
+    """Begins a transaction with a snapshot, and returns a GTID set whose transactions the snapshot certainly sees.
+
+    The caller knows that a SELECT sees the transactions ``executed``; the result is this set if no newer set is known.
+    """
     seen = _certainly_visible(cursor)
     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     return executed if seen is None else seen

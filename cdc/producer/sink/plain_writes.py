@@ -38,7 +38,8 @@ def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: 
     if topics.transactional and not found.marks:
         return found
     if topics.newest_entry(resource) is None:
-        return found  # a topic with a mark and no committed entry would look like another client's topic
+        # No mark is written before the first entry: a topic with a mark and no entry would look like another client's.
+        return found
     # Records without transactions may still arrive from another process, or over a former connection. Behind the mark
     # they are void; the records that arrived before the mark are read now.
     transactions.forget_lost_brokers()
@@ -67,8 +68,8 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
 
 
 def stamp(marks: tuple[Mark, ...]) -> Headers:
-    """Returns the headers of the messages after ``marks``: one header, which contains the newest epoch, or none if
-    there are no marks.
+    """Returns the headers of the messages after ``marks``: one header with the newest epoch, which is the number of
+    this start of a producer without Kafka transactions; none if there are no marks.
     """
     return [(fragments.EPOCH_HEADER, str(marks[-1].epoch))] if marks else []
 

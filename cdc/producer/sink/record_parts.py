@@ -110,8 +110,8 @@ class ToldTypes:
     """Decides which records contain their table's column types: the table's first record, and the first record after
     each statement on the table, since the statement may have changed the table.
 
-    ``statements`` counts the statements. If a table shape has the present number in ``told``, the table's next record
-    need not contain the types.
+    ``statements`` counts the statements in the stream. At each record of a table, this number is stored in the table's
+    ``told``. The next record contains the types if a statement on the table has a higher number.
     """
 
     def __init__(self) -> None:

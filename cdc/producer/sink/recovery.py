@@ -5,17 +5,17 @@ A broker that restarts may take a transaction for complete without having writte
 with Kafka 4.3.1: a coordinator that finds a partition without a leader assumes that it was deleted, and logs "can be
 skipped"). In a topic without the end marker, readers don't see the transaction's records, and the next transaction of
 the same producer would commit or abort them together with its own records. So this module aborts the transaction before
-anything is written; the records that readers can see then decide which entry is true.
+anything is written. Then it compares the entries with the records that readers can see.
 
-With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
-then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
-except for the records that readers already see. Records are written to a partition in the order of their sequences, and
-not while a former transaction is open in it: if the newest record of a partition is visible, all earlier records of the
-partition are visible, too.
+With several topics, readers may see the transaction's records in one topic and not in another topic. The producer must
+then continue after an earlier entry, before which no record is missing in any topic. The records after this entry are
+written again, except for the records that readers already see. To find these, the newest visible record of each
+partition is enough: records are written to a partition in the order of their sequences, and not while a former
+transaction is open in it, so all earlier records of the partition are visible, too.
 
-A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
-readers see a part of its records, and there is no entry for them. This module finds these records in the same way; they
-come after the newest entry.
+A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early.
+Readers then see a part of its records, although no entry counts them. This module finds these records in the same way;
+they come after the newest entry.
 """
 
 import json
@@ -77,8 +77,9 @@ class Recovered:
     the position of the newest event message that readers can see. ``begun`` contains the records that readers can see
     only in part: it maps the sequence of each record to the record's newest visible fragment with its bytes.
     ``visible_chunks`` contains the chunks among the visible records, since they can't be read again: it maps the
-    sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets. ``rewritten``
-    counts the records that the newest committed entry counts and that readers can't see.
+    sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets; a mark is the first
+    message of a producer that writes without Kafka transactions. ``rewritten`` counts the records that the newest
+    committed entry counts and that readers can't see.
     """
 
     entry: Entry | None
@@ -106,8 +107,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
-    # A mark in a transaction without an end can't be found and is never in force, so such transactions are aborted
-    # first.
+    # With marks, open transactions are aborted before anything is read: a mark (module kafka.fragments) in a
+    # transaction without an end can't be found, and readers will never obey it.
     has_marks = committed is not None and bool(committed.marks)
     if open_in and has_marks:
         _roll_back(producer, open_in)
@@ -148,12 +149,13 @@ def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
 
 
 def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """Returns the ``marks`` of the partition that matter, with their offsets; to be called once all transactions there
-    have ended.
+    """Finds the offsets of ``marks``, and returns the marks that readers still need; to be called once all transactions
+    in the partition have ended.
 
-    A mark commits with the first entry that names it, so the entry does not contain the mark's offset. A mark that is
-    not found was rolled back: its producer has written nothing. The newest mark is kept even so, since its number
-    decides the number of the next mark. Raises the errors of ``backwards``.
+    A mark is the first message of a producer that writes without Kafka transactions. It is committed together with the
+    first entry that names it, so that entry does not contain the mark's offset. A mark that is not found was rolled
+    back, and its producer has written nothing. The newest mark is kept even so, since its number decides the number of
+    the next mark. Raises the errors of ``backwards``.
     """
     if not marks:
         return ()
@@ -161,8 +163,8 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
     found: dict[int, int] = {}
     for message in backwards(properties, partition, pick=_without_value) if unknown else ():
         stamp = stamp_of(message)
-        # The producer of a mark without an offset has written nothing before the mark's entry, so the mark is near the
-        # end.
+        # Only the newest marks lack an offset, so they are near the end of the partition: the entry after the entry
+        # that names a mark contains its offset.
         if stamp.is_mark and stamp.epoch in unknown:
             found[stamp.epoch] = message.offset() or 0
         if found.keys() == unknown:
@@ -173,10 +175,12 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """Selects the newest mark, and the marks that may be followed by void messages before the next mark.
+    """Selects the newest mark (the first message of a producer without Kafka transactions), and each earlier mark that
+    is followed by another message before the next mark: that message may be void, since a former producer may have
+    written it late.
 
-    ``begin`` is the partition's first offset. Between two marks there is a record, unless their offsets differ by two:
-    the end of the first mark's transaction takes one offset.
+    ``begin`` is the partition's first offset. If the offsets of two marks differ by two, there is no message between
+    them: the end marker of the first mark's transaction takes one offset.
     """
     kept = [
         mark
@@ -187,8 +191,8 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 
 
 def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
-    """Returns the marks that the newest ``committed`` entry names, with their offsets, and the marks that no entry
-    names.
+    """Returns the marks (module kafka.fragments) that the newest ``committed`` entry names, with their offsets, and the
+    marks that no entry names.
     """
     properties, partition = topics.properties, (topics.names.topic, 0)
     if committed is None:
@@ -202,11 +206,12 @@ def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tu
 def _unannounced(
     properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
 ) -> tuple[Mark, ...]:
-    """Finds the marks that no entry names, which come after all records of the newest entry. A late commit ended the
-    transaction of such a mark before the mark's entry was written. Readers obey such marks nevertheless.
+    """Finds the marks that no entry of the commit log names, since readers obey these marks, too. A mark is the first
+    message of a producer that writes without Kafka transactions. It lacks an entry if a commit that arrived late ended
+    its transaction before the entry was written.
 
-    ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
-    written, and after the records that it counts; each of these records was written once under its producer's epoch.
+    Such marks come after all records that the newest entry counts: that entry was committed after its records, and
+    before the mark was written. ``next_sequence`` is the sequence after these records.
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
     newest = max((mark.offset for mark in marks), default=-1)
@@ -218,8 +223,8 @@ def _unannounced(
     for stamp, offset, sequence in backwards(properties, partition, pick=placed):
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
-        # No later mark is at an offset up to the newest mark's offset. If the brokers have lost the newest mark, all
-        # messages are at lower offsets.
+        # Unknown marks come after the newest known mark, so the search ends there. The offset is compared, too, because
+        # the brokers may have lost that mark.
         elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
             break
     return tuple(reversed(found))
@@ -268,7 +273,8 @@ def _visible(
     """Returns the newest sequence that readers can see in each partition, _EXPIRED if retention has removed all
     records. Also maps the sequence of each incomplete record to its newest fragment.
 
-    In ``suspects`` only our own records count: a topic in which another client wrote is refused before it is used.
+    ``suspects`` are topics in which another client may have written. There, messages that are not this leader's records
+    are ignored now; the topic is refused before it is written to.
     """
     seen: dict[Partition, int] = {}
     begun: dict[int, Begun] = {}
@@ -314,7 +320,8 @@ def _has_lost(topics: TopicAdmin, entry: Entry, whole: Mapping[Partition, int], 
 def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]) -> Position | None:
     """Returns the position of the newest event message that readers can see.
 
-    The topics of event messages are taken from the ``entries``, since the prefix may have been changed.
+    The topics of event messages are taken from the ``entries``, since the profile's prefix of topics may have been
+    changed since then.
     """
     # If no entry counts event messages, there may be no event message, and the search would read the whole topic.
     if not any(entry.shown for entry in entries):
@@ -367,7 +374,8 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """Finds the newest of ``entries`` whose records are all ``visible``. Returns None if nothing was ever committed.
+    """Finds the newest of ``entries`` whose records are all ``visible``; the producer can continue after it. Returns
+    None if nothing was ever committed.
 
     The entry need not be committed. An entry maps a sequence to the place in the binlog where the records before this
     sequence end. Only a new start of a producer can change that place, and ``since_last_start`` leaves out the entries
@@ -476,11 +484,12 @@ def require_chunks_before(
     *,
     counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError if records of copies are lost that readers may have seen: if a record of a copy between
-    ``entry`` and a visible chunk (``chunks``) is missing, if only the first fragments of a chunk are visible (its
-    sequence is in ``begun``), or if a chunk that ``counted`` counts is not visible.
+    """Raises PromiseError if records of table copies are lost, of which readers may have seen a part.
 
-    A lost chunk can't be read again as it was: the rows that would replace it are newer than the visible chunk.
+    The visible ``chunks`` after ``entry`` show three kinds of loss: a record of a copy before one of them is missing;
+    only the first fragments of a chunk are visible (its sequence is in ``begun``); a record that the entry ``counted``
+    counts is not visible. A lost chunk can't be replaced: if it were read from the leader again, its rows would be
+    newer than the chunks after it.
     """
     before = _copied(entry)
     written = max([before, _copied(counted), *(json.loads(copied)["written"] for _, copied in chunks.values())])

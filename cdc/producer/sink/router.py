@@ -66,8 +66,8 @@ __all__ = ["SUMS", "CommittedPart", "Partitioner", "Router", "content_sum", "row
 # records.
 #
 # A replica changes and deletes the rows of a table without a key in the order in which it finds them in its table, and
-# logs them in that order. So after a failover the first rows of such a table may be others: the sum of their checksums
-# shows whether the committed rows are the same.
+# logs them in that order. So after a failover the new leader's binlog may contain the rows of such a table in another
+# order. The sum of checksums over as many rows as were committed shows whether they are the committed rows.
 
 SUMS = 1 << 64  # sums of checksums are below this number
 
@@ -133,7 +133,8 @@ class CommittedPart:
         if committed:
             unordered = unordered_sum(change, uri, committed) if self.partial.unordered else 0
             self._unordered = (self._unordered + unordered) % SUMS
-            # The sum contains the last row, whichever row that is.
+            # If the order of the rows depends on the server, another row may be the last one now. Then the last row is
+            # not compared by itself: the sum, which contains all these rows, is compared instead.
             self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]) if not unordered else None, uri)
         return change._replace(rows=change.rows[len(committed) :])
 
@@ -286,8 +287,8 @@ class Router:
             )
 
     def whole(self, change: RowsTransaction) -> Iterator[Message]:
-        """Yields the messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
-        ``commit`` do.
+        """Yields all messages of a transaction that was decoded at once, since it contains only rows. Raises
+        PromiseError as ``rows`` and ``commit`` do.
 
         This runs for nearly every transaction, so it calls as few functions as possible.
         """
@@ -320,7 +321,8 @@ class Router:
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
         """Returns the topic, URI and Kafka key of a table's records.
 
-        The cache's keys are names and not shapes, so that the cache does not keep shapes that are no longer used.
+        They are cached by the table's names, and not by ``table``, so that the cache keeps no TableShape in memory that
+        is no longer used.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -402,8 +404,11 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """Yields the message of a change without rows, none if the message is committed; ``text`` identifies the change
-        on any server."""
+        """Yields the message of a statement or of a skipped event; yields nothing if the message is committed already.
+
+        ``text`` enters the checksum by which the committed message is recognized, so it must be the same on each server
+        that logs the change.
+        """
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):

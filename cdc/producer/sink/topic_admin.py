@@ -340,10 +340,11 @@ class TopicAdmin:
 
 
 def few_brokers(text: str, topic: str, *, wanted: int, before: int) -> CdcError:
-    """Returns the error, with Kafka's ``text``, for a ``topic`` that needs ``wanted`` brokers, more than answer now.
+    """Returns the error for a new ``topic`` that needs ``wanted`` brokers while fewer brokers answer; ``text`` is
+    Kafka's message.
 
-    If an older topic has as many replicas (``before``), brokers are only away now, as in a rolling restart, and the
-    error is Disconnected; otherwise it is a UserError.
+    ``before`` is the number of replicas of a topic that exists already. If it is at least ``wanted``, there are enough
+    brokers and some are only away, as in a rolling restart: the error is Disconnected. Otherwise it is a UserError.
     """
     where = f"topic {topic}, profile key kafka.replicas"
     hint = f"start the brokers that are away, or set kafka.replicas to less than {wanted}; topics keep what they have"
@@ -374,8 +375,9 @@ class TopicMaker:
     def create(self, partitions: Mapping[str, int]) -> set[str]:
         """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
-        Returns the topics that have all requested settings. All other topics existed already, or their brokers do not
-        know all settings. Raises Disconnected, KafkaException, and UserError if the brokers refuse.
+        Returns the topics that have all requested settings. All other topics existed already, or were created without
+        the settings that the brokers do not know. Raises Disconnected, KafkaException, and UserError if the brokers
+        refuse.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):
@@ -487,8 +489,8 @@ def require_counted(entry: Entry | None, ends: Mapping[Partition, int]) -> None:
     """Raises UserError if a partition can't contain all records that ``entry`` counts; ``ends`` are the partitions'
     ends.
 
-    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again, contains
-    records, but at lower offsets.
+    ``entry`` is the entry to continue after. This check notices a topic that was deleted while a producer ran, and
+    created again: it contains records, but its end is lower than the number of records that the entry counts.
     """
     for (topic, number), end in sorted(ends.items()):
         wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
