@@ -44,8 +44,8 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# Two columns about one era of a row: ``continues``, whether each image was removed as it was added, and
-# ``came_and_went``, whether the era began and ended without an image.
+# Two columns about one era of a row, the time between two ALTERs: ``continues``, whether each image was removed as it
+# was added, and ``came_and_went``, whether the leader changed the row but had no such row before and after the era.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
 """
@@ -164,7 +164,8 @@ def _compared(
     """Aggregates the digests to one row per identity. Spark need not sort, since all values have a fixed size.
 
     The columns are _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` need a second
-    aggregate. In a table of ``copies``, the follower may have a row of a chunk without a record in its log.
+    aggregate. In a table of ``copies``, the follower may have a row that its log lacks, since the consumer does not
+    write a row of the copy that the follower has already.
     """
     numbers = {name: number for number, name in enumerate(names)}
     settles = ~F.col("number").isin([numbers[name] for name in copies if name in numbers])

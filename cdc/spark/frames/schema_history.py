@@ -301,7 +301,7 @@ def from_tree(tree: dict[str, Any]) -> History:
         tuple(Act(**each) for each in tree["acts"]),
         statements,
         tuple(_told(each) for each in tree["told"]),
-        # Earlier versions of cdc wrote another key, which a repair could set wrongly.
+        # Earlier versions of cdc wrote this under another key. That key is not read: a repair could make it wrong.
         bool(tree.get("silent")),
     )
 

@@ -199,10 +199,11 @@ _ROWS = """
             r -> named_struct('before', r.before_cols, 'after', r.after_cols))
     END
 """
-# Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
+# If a record lacks an image, or a value of an image, ``rows`` contains NULL in its place. So the images that the
+# record's operation requires are checked.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
-# An end of a chunk is a key, or NULL for the table's end. In a piece of a table that is copied as a whole, the key has
-# no columns.
+# A chunk begins ``after`` a key and reaches ``upto`` a key; NULL means the beginning or the end of the table. A table
+# without a key is copied as a whole, in pieces: then these keys have no columns.
 _WHOLE_KEY = (
     "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
