@@ -202,7 +202,7 @@ def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
 
 
 def _copied_with_cascades(segments: Sequence[Segment], acts: Iterable[Act]) -> bool:
-    """Whether the rows come from a copy whose first record says that foreign keys change rows of the table without a
+    """Whether the rows come from a copy whose first record states that foreign keys change rows of the table without a
     record. The stream need not contain the statements that added these foreign keys."""
     begun = {(each.first, (each.database, each.table)) for each in segments}
     return any(act.text == CASCADES and (act.sequence, table_name(act.uri)) in begun for act in acts)
