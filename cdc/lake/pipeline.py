@@ -99,8 +99,8 @@ _PARTS, _A_TASK = 2, 50_000  # the minimum number of tasks, and the number of re
 
 
 class Tables(Protocol):
-    """Writes and reads the tables of one format below the lake's folder. Each writing method makes exactly one commit;
-    ``note`` is in the metadata of the commit.
+    """Writes and reads the tables of one format below the lake's folder. Each writing method makes exactly one commit,
+    and stores its argument ``note`` in the metadata of the commit.
     """
 
     def written(self, folder: str, since: int | None) -> Written | None: ...

@@ -179,8 +179,8 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# In a table without a key, equal rows can't be told apart. So they are counted, and those that remain are all loaded at
-# the place of the last equal row that was added.
+# In a table without a key, equal rows can't be distinguished. So they are counted, and those that remain are all loaded
+# at the place of the last equal row that was added.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -288,8 +288,9 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     """Reads the records with rows.
 
     Plain records contain only the leading values of their rows; other records contain the result of ``parse``. Each
-    record has columns about its part: ``part`` (the part's number), ``owner`` (a number), ``owned`` (the owner's name),
-    ``shape``, ``numbers``, ``names`` (of the columns), and ``refused``.
+    record has columns about its part: ``part`` (the part's number), ``owner`` and ``owned`` (a number and the name of
+    the table to which the rows belong now), ``shape`` (a number for the columns that identify a row), ``numbers``,
+    ``names`` (of the columns), and ``refused``.
     """
     uris = {part.name: source.uri(part.name) for part in parts}
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}

@@ -1,7 +1,8 @@
 """Compares the rows that result from each side's stream, up to the compared sequence.
 
-The leader's history ends at the watermark, the follower's at its last complete transaction: the follower's transactions
-beyond the watermark did not come from the leader, so they are compared, too.
+The leader's history ends at the watermark, the leader's sequence that the follower has reached. The follower's history
+ends at its last complete transaction: later transactions than the one that reached the watermark did not come from the
+leader, so they are compared, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -207,8 +208,8 @@ def compared_rows(
 
 
 def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> bool:
-    """Whether it is enough to compare the few rows that were changed after ``held``, since no statement and no copy
-    concerns other rows. Configures Spark for the number of rows to compare.
+    """Whether it is enough to compare the few rows that were changed after the state ``held``, since no statement and
+    no copy concerns other rows. Configures Spark for the number of rows to compare.
 
     Never true if ``exact`` is true.
     """

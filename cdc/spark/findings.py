@@ -301,8 +301,8 @@ def stream_findings(
 
 
 def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
-    """Builds the section on the follower's position, and computes the transit times of the leader's transactions up to
-    the watermark.
+    """Builds the section on the follower's position, and computes the transit times of the leader's transactions that
+    the follower has applied.
 
     The transit times are None without transactions. If ``for_state`` is true, they are cached, since the state stores
     them, too.

@@ -188,8 +188,9 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     for name, covering in marks.items():
         in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
         both = both.unionByName(in_blocks, allowMissingColumns=True)
-    # Items and marks are in descending order of their sequences, where a mark has its end. So a mark comes before the
-    # items that it covers, and an item gets the last mark before it. Of marks with the same end, the earliest is last.
+    # Items and marks are in descending order of their sequences; a mark's sequence is its end. So a mark comes before
+    # the items that it covers, and an item gets the last mark before it. If marks have the same end, the earliest is
+    # the last.
     latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
     down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)

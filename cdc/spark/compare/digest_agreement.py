@@ -87,8 +87,9 @@ def comparable_tables(
     """Returns the tables that digests can compare, the subset of these tables with rows from before an ALTER, and all
     other tables.
 
-    In a comparable table all records of one era have one shape on both sides, and all records have the same key. A
-    table without a key has one era. Tables whose copy is ``incomplete`` are not comparable.
+    In a comparable table all records of one era (the time between two ALTERs) have the same columns on both sides, and
+    all records have the same key. If the table has no key, it has only one era. Tables whose copy is ``incomplete`` are
+    not comparable.
     """
     shapes: dict[Name, dict[int, set[Shape]]] = {}
     for side, segments in lineage.items():
@@ -146,8 +147,8 @@ def agreement(
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """Selects the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows. Returns their
-    numbers.
+    """Selects the tables whose open rows (not known to be equal) are broadcast: as many tables as possible, with up to
+    _FEW such rows in all. ``counts`` maps the numbers of the tables to their open rows; returns the selected numbers.
     """
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):

@@ -205,10 +205,10 @@ def fold(changes: DataFrame) -> DataFrame:
     """Folds ``changes`` to one row per identity (the columns of ``IDENTITY``), with the columns that the module's
     docstring describes.
 
-    There are four further columns. ``era`` is the era of the row's last change. ``marked`` is the last mark of its
-    changes (``streams.consumer_notes``). ``breaks`` counts how often a keyed row's before image was not the image added
-    last, or an existing row was added again. ``broken`` is the position of the last break. Images before and after an
-    ALTER are not compared.
+    There are four further columns. ``era`` is the era of the row's last change: the time between two ALTERs of the
+    table. ``marked`` is the last mark of the row's changes (``streams.consumer_notes``). ``breaks`` counts how often a
+    keyed row's before image was not the image added last, or an existing row was added again. ``broken`` is the
+    position of the last break. Images before and after an ALTER are not compared.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -265,7 +265,7 @@ def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
-    # If the rank is the only filter, Spark keeps no more than ``most`` rows of each table.
+    # There is no other filter beside the rank: then Spark keeps no more than ``most`` rows of each table in memory.
     ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
     shared = F.col("rank") > share
     return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")
@@ -325,7 +325,8 @@ _FOREIGN = """
 
 @dataclass(frozen=True, slots=True)
 class DriftedRow:
-    """One drifted identity; images and identity map columns to their values as JSON text, without NULLs.
+    """A row that has drifted, or equal rows of a keyless table. The images and the identity map columns to their values
+    as JSON text, without NULLs.
 
     ``rows`` is 1 in a keyed table, and the difference in count in a keyless table. ``leader_last`` and
     ``follower_last`` are the last changes on each side (sequence, file, position), None if there are no changes;

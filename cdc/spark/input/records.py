@@ -268,8 +268,8 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
     """Reads the committed messages between the offsets of ``span``, with Spark's columns for Kafka.
 
-    ``span`` must contain partitions. Marks and void messages (cdc.kafka.fragments.Epochs) are left out. Raises
-    UserError if Spark has no Kafka connector.
+    ``span`` must contain partitions. Messages of a producer that had been replaced, and the marks that show this, are
+    left out (cdc.kafka.fragments). Raises UserError if Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
@@ -291,8 +291,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def counting(messages: DataFrame, span: Span) -> DataFrame:
-    """Removes marks and void messages (cdc.kafka.fragments.Epochs) from ``messages``, which need headers if the span
-    has marks."""
+    """Removes the messages of a producer that had been replaced, and the marks that show this (cdc.kafka.fragments),
+    from ``messages``. The messages need headers if the span has marks."""
     if not span.marks:
         return messages
     stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"

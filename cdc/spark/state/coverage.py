@@ -113,8 +113,8 @@ class Covered:
     ``ends`` are the last covered sequences. This audit read ``records`` and ``transactions`` (with their ``ids``) up to
     the ends of ``spans``; ``arrivals`` contains the times at which the records were in Kafka. ``contents``, ``tally``,
     ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` contains both sides' columns of all
-    rows or, if ``touched``, of the touched rows. ``open`` contains the hashes of the rows that a report lists one by
-    one; it is None if there are no such rows.
+    rows or, if ``touched``, of the rows that were changed since the last state or that it lists. ``open`` contains the
+    hashes of the rows that a report lists one by one; it is None if there are no such rows.
     """
 
     ends: Mapping[str, int]
@@ -194,7 +194,7 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
     """Computes, for each side, the offset from which the next audit reads the commit log: the offset of the last entry
-    whose records are covered.
+    that describes only records that this audit covered.
     """
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
@@ -278,7 +278,7 @@ _LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
 def few_touched(before: Held, rows: int) -> bool:
-    """Whether looking up the touched rows costs less than folding all rows.
+    """Whether looking up the touched rows (changed since, or listed by each report) costs less than folding all rows.
 
     ``rows`` is the number of rows in the new records.
     """
@@ -312,8 +312,8 @@ def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
 
 
 def newest_rows(layers: DataFrame) -> DataFrame:
-    """Selects the newest version of each row in ``layers``, without the column ``generation``, which orders
-    the layers.
+    """Selects the newest version of each row in ``layers``, the rows of all layers of a state. The result lacks the
+    column ``generation``, by which the layers are ordered.
     """
     layers = in_one_part(layers)
     first = layers.agg(F.min("generation").alias("first"))
