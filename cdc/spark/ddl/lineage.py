@@ -184,8 +184,8 @@ def lineage(
 
 def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
     """Yields the segments, each with its era counted from the end: 0 if no ALTER of the table followed, else the
-    negative number of ALTERs that followed. Counted in this way, the eras of both streams and of a state agree, although
-    they may begin at different places.
+    negative number of ALTERs that followed. Counted in this way, the eras of both streams and of a state agree,
+    although they may begin at different places.
     """
     now = {each.owner: each.era for each in lineage if each.end == END}
     return ((each, each.era - now.get(each.owner, 0)) for each in lineage)

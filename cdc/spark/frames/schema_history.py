@@ -71,7 +71,8 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class History:
     """All ``acts`` (effects of statements) in order, the ``statements`` by sequence, and ``told``, the columns of
-    tables that records contain. ``silent_cascades`` is true if the server does not log the changes made by its foreign keys, as before MySQL 9.6."""
+    tables that records contain. ``silent_cascades`` is true if the server does not log the changes made by its foreign
+    keys, as before MySQL 9.6."""
 
     acts: tuple[Act, ...]
     statements: Mapping[int, Statement]
