@@ -9,7 +9,7 @@ in ms, truncated, not rounded.
 The lengths of stages are counted in **bins** 4.4 % wide, with one bin for lengths within 64 µs of zero. Each bin has a
 count, a sum and a maximum. There are bins for each stage and table, and for each stage and **stretch** of time in which
 the leader committed. The length of a stretch, in µs, is a power of two, and it begins at a multiple of its length. So
-two short stretches make a long one, and counts can be added to the counts of earlier transactions.
+the counts of two short stretches can be added up to the counts of a long one, when more time must be covered.
 """
 
 import math

@@ -1,5 +1,5 @@
 """Compares both servers' statements, and finds **schema drift**: objects that different statements defined, tables that
-only one side emptied, events that were skipped. Pure.
+only one side emptied, and objects that a skipped event may have changed. Pure.
 
 The audit does not interpret SQL. An object's definition is the list of statements since the object was created; if the
 lists of both servers differ, the object counts as different. So an ALTER that another ALTER reverted is drift until the

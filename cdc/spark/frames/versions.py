@@ -41,10 +41,10 @@ _COPY_AGAIN = "copy the table again: {}"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A table between two ALTERs, with its ``columns`` (None if unknown) and its ``key``. ``told`` is true if the
-    columns are from records. ``alteration`` is the ALTER that began this version, None for the first version.
-    ``rekeyed`` is the sequence from which rows have another key because of a CREATE INDEX or DROP INDEX, else None;
-    ``newest_key`` is the last key in this version."""
+    """A table between two ALTERs, with its ``columns`` (None if unknown) and its ``key``. ``told`` is true if records
+    contain the columns, not only statements. ``alteration`` is the ALTER that began this version, None for the first
+    version. ``rekeyed`` is the sequence from which rows have another key because of a CREATE INDEX or DROP INDEX, else
+    None; ``newest_key`` is the last key in this version."""
 
     columns: Columns | None
     key: tuple[str, ...] | None = None
@@ -219,8 +219,8 @@ def _has_cascades(history: History, acts: Iterable[Act], name: Name) -> bool:
     adding = [act for act in lasting if _cascades(history, act)]
     if not adding:
         return False
-    # A statement may alter and rename a table at once. It names the table by its old name, and the segment under the
-    # old name ends with it. So the end of a segment belongs to the segment here.
+    # A statement may alter and rename a table at once. It names the table by its old name, under which the table's
+    # records end at this statement. So the end of a segment is included here.
     of_table = [(each, (each.database, each.table)) for each in lineage([name], lasting) if each.owner == name]
     return any(
         each.first <= act.sequence <= each.end

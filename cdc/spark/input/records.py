@@ -324,8 +324,8 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
     """Parses the records in ``messages`` (side, partition, offset, value) into the columns that the module's docstring
     lists, and into the fields of the JSON that ``also`` names.
 
-    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in this topic are
-    not records, and are left out; in any other topic they count as records that are not valid.
+    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. This topic also contains binlog events that
+    belong to no record. They are left out; in any other topic they count as records that are not valid.
     """
     # All columns are computed in few steps, since Spark analyzes the whole plan again at each step.
     fields = _fields(messages, events_of)
@@ -368,7 +368,8 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 
 
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
-    """Parses the messages' JSON into fields, without the binlog's other events; ``at`` is a message's offset.
+    """Parses the messages' JSON into fields. Leaves out binlog events that belong to no record (see ``parse``). ``at``
+    is a message's offset.
 
     ``uri_matches`` is true if the URI is valid, ``names`` are the parts of the URI, and ``rows`` are the rows of the
     operation.
@@ -392,8 +393,8 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
 
 
 def with_new_fields(saved: StructType) -> StructType:
-    """Adds fields to ``saved``, the schema of the records that an earlier audit saved: the fields that later versions
-    of cdc parse. These fields will be NULL.
+    """Adds fields to ``saved``, the schema of the records or rows that an earlier audit saved: the fields that later
+    versions of cdc added. These fields will be NULL.
     """
     for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None

@@ -1,9 +1,8 @@
 """Describes the contents of a state: the part of the topics that an audit covered, the stored rows that an audit has to
 load, and the topics, renames and filters of the state.
 
-All records of a side before the sequence ``next`` are **covered**: the leader's records up to the watermark, and the
-follower's records up to the end of its last complete transaction. The next audit reads the records after the covered
-records again.
+All records of a side before the sequence ``next`` are **covered**: the leader's records that the follower has applied,
+and the follower's records up to the end of its last complete transaction. The next audit reads all later records again.
 """
 
 import json
@@ -278,9 +277,8 @@ _LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
 def few_touched(before: Held, rows: int) -> bool:
-    """Whether looking up the touched rows (changed since, or listed by each report) costs less than folding all rows.
-
-    ``rows`` is the number of rows in the new records.
+    """Whether looking up the touched rows (changed since the state ``before``, or listed by each report) costs less
+    than folding all rows. ``rows`` is the number of rows in the new records.
     """
     return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
 
@@ -363,9 +361,9 @@ START_OVER = "remove the folder to audit from the beginning, or name another"
 _FORMAT = 5  # the format of the folder, independent of the version of cdc
 # Maps each older format that can still be read to a function that converts its state.json to the next format.
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    # Since format 4, records contain copies of tables; records of earlier audits contain none.
+    # Format 4 added records that copy tables. A state of format 3 contains none, so it is valid as it is.
     3: lambda pointer: pointer | {"format": 4},
-    # Since format 5, rows contain the before image of their first change; rows of earlier audits do not.
+    # Format 5 added the before image of each row's first change. It stays NULL in rows of earlier audits.
     4: lambda pointer: pointer | {"format": 5},
 }
 

@@ -55,9 +55,8 @@ _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGIN
 
 
 def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
-    """Builds a frame that shows to which of the tables ``names`` the rows belong that were logged under a name from
-    sequence ``first`` up to ``end``; ``number`` is the table's index in ``names``. ``lineage`` has the segments of both
-    sides.
+    """Builds a frame of both sides' ``lineage``, for the tables ``names``. Rows that were logged under the name
+    (database, table) from sequence ``first`` up to ``end`` belong to the table ``number``, its index in ``names``.
     """
     numbers = {name: number for number, name in enumerate(names)}
     rows = [
