@@ -351,7 +351,7 @@ def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
     """Builds the section on objects that both sides define differently, according to ``defined``, and on objects that
-    an event may have changed that a producer skipped.
+    may have changed in an event that a producer skipped.
 
     The section does not contain drift that one of the ``entries`` of ``--accept`` accepts. Accepted drift is returned
     as the second value, with the number of the entry.

@@ -88,8 +88,8 @@ _STATEMENTS = (
 # neither the leader's log nor the copy contains the row, this is the sequence at which the copy began: the leader did
 # not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# SQL that is true if both sides changed the row, and the follower's last change only applied a record of the leader: it
-# is not marked as a foreign write or a conflict (``streams.consumer_notes``).
+# SQL that is true if both sides changed the row, and the follower's last change is in a transaction of the consumer and
+# does not remove a row in conflict: it is not marked as a foreign write or a conflict (``streams.consumer_notes``).
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
