@@ -94,8 +94,8 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 class IndexFile:
-    """The SQLite file ``path``, which contains the index of the topics with this ``identity``. All methods raise
-    sqlite3.Error.
+    """The SQLite file ``path``, which contains an index. ``identity`` is a text that identifies the indexed topics: the
+    brokers, the topic's name and its layout. All methods raise sqlite3.Error.
     """
 
     def __init__(self, path: Path, *, identity: str) -> None:
@@ -312,8 +312,8 @@ class Writer:
 
 
 _MOST_BYTES = 1_000_000_000
-# Each entry has more bytes than this. A refresh reads only as many of a partition's newest offsets as have room in
-# ``most_bytes`` with entries of this size.
+# Each entry has more bytes than this. So older messages of a partition than its newest ``most_bytes`` /
+# _LEAST_ENTRY_BYTES have no room in the index, and are not read.
 _LEAST_ENTRY_BYTES = 100
 _BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 5_000, 20_000, 2.0
 _CACHE_KB = 24_000
@@ -418,8 +418,8 @@ class Index:
             raise self._unusable(error) from None
 
     def _left(self, extents: Mapping[Partition, Extent]) -> int:
-        """Returns the number of offsets that are still to be read; reads it from the file, because another process is
-        adding the entries.
+        """Returns the number of offsets that another process, which is adding entries to the file, still has to read;
+        computes it from the progress in the file.
         """
         none: dict[Partition, Progress] = {}
         known = self.ask(read_progress, none)
@@ -438,7 +438,7 @@ class Index:
             writer = Writer(connection, most_bytes=self._most_bytes)
             known = read_progress(connection)
             if not _continues(known, extents):
-                # The topic was created again, or has lost messages.
+                # The topic was created again, or has lost its newest messages, so the index must be built again.
                 self._is_damaged = True
             else:
                 plan = self._plan(known, extents)
@@ -453,8 +453,8 @@ class Index:
 
     @contextmanager
     def _only_writer(self) -> Iterator[bool]:
-        """Yields True if no other process is adding to the file; then no other process adds to it until the end of the
-        block."""
+        """Locks the file against other writers until the end of the block, and yields True; yields False if another
+        process is adding to the file."""
         self.file.prepare()
         lock = os.open(self.file.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, FILE)
         try:

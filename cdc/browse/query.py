@@ -18,7 +18,8 @@ __all__ = ["Page", "Queries"]
 
 _FEW_KEYS = 10
 _MAX = (1 << 63) - 1
-# If more entries than this belong to the tables, it is cheaper to test all entries until the page is full.
+# If the tables that a filter names have more entries than this, it is cheaper to test the entries of all tables, one
+# after the other, until the page is full.
 _FEW_ENTRIES = 200_000
 _ENTRY = """
 SELECT entry.sequence, topic, partition, "offset", size, kind, database, name, rows, ts_us, gtid, entry.first, last

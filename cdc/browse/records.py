@@ -161,7 +161,7 @@ class NewRecords:
         self._properties = dict(properties)
 
     def extents(self) -> dict[Partition, Extent]:
-        """Returns the extents of the partitions that contain records.
+        """Returns the extents (first offset, end and topic id) of the partitions that contain records.
 
         Raises UserError for messages in an added partition of a topic that has a total order.
         """

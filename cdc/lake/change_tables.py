@@ -36,8 +36,8 @@ _OF_STATEMENT = (
 
 
 class AppendedTables(Protocol):
-    """Writes and reads the tables of one format. Each writing method makes exactly one commit; ``note`` is in the
-    metadata of the commit.
+    """Writes and reads the tables of one format. Each writing method makes exactly one commit, and stores its argument
+    ``note`` in the metadata of the commit.
     """
 
     def written(self, folder: str, since: int | None) -> Written | None: ...

@@ -19,9 +19,8 @@ from cdc.sql.column_types import read_type
 
 __all__ = ["Known", "Step", "What", "decided", "touches"]
 
-# For these types, two values in records are equal in Spark exactly if they are equal as keys in MySQL. Other types have
-# exceptions: -0 equals 0, an ENUM's member equals its number, and two different dates that do not exist in the calendar
-# may both be NULL.
+# For these types, values that differ in records differ in Spark, too. Other types have exceptions: -0 equals 0, an
+# ENUM's member and its number become the same text, and two dates that do not exist in the calendar may both be NULL.
 _EXACT = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "year", "char", "varchar", "tinytext",
     "text", "mediumtext", "longtext", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "time",
@@ -42,10 +41,10 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The decision about the table ``name``: the run does ``what``, according to the table's ``plan``, from sequence
-    ``base`` on.
+    """The decision about the table ``name``: the run does ``what``, according to the table's ``plan``.
 
-    ``base`` is None if the run can't continue from a version of the table in the lake.
+    The table's version in the lake contains all changes up to sequence ``base``; ``base`` is None if the run can't
+    continue from a version in the lake.
     """
 
     name: Name
@@ -131,8 +130,8 @@ def touches(act: Act, name: Name) -> bool:
 
 
 def _can_merge(plan: Plan, options: Options) -> bool:
-    """Whether keys that are equal in MySQL are also equal in the lake. If so, changes can be merged by key; otherwise
-    the table is written as a whole.
+    """Whether keys that differ in records also differ in the lake, so that a key identifies one row there. If so,
+    changes can be merged by key; otherwise the table is written as a whole.
     """
     key = plan.stretches[-1].key if plan.stretches else ()
     kinds = [read_type(kind).name for name, kind in plan.columns if name in key]

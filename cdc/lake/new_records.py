@@ -50,8 +50,8 @@ class Arrived:
         PromiseError if they contain too many records."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
-        # If each table has its own topic, each topic is read separately. If tables share topics, each table would read
-        # all messages, so all messages are read once and persisted.
+        # In a first run, if each table has its own topic, each topic is read separately. Otherwise each table would
+        # read the messages of all tables. So all new messages are read once and persisted.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
         rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
@@ -142,8 +142,9 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
 
 
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """Computes for each partition and key: the first offset after sequence ``upto``; the first sequence, and the last
-    sequence up to ``upto`` with its transaction; and the number of records after ``since`` up to ``upto``.
+    """Computes for each partition and message key: ``next``, the first offset after sequence ``upto``; ``first`` and
+    ``last``, the first and last sequence up to ``upto``; ``newest``, the last record's sequence, transaction and time;
+    and ``count``, the number of records after sequence ``since`` up to ``upto``.
     """
     records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"

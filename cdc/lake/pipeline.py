@@ -41,8 +41,8 @@ class Run:
     and so on to the number of tables.
 
     ``waiting`` are the tables that have had no rows since their creation; their columns are not known yet. ``refused``
-    maps tables to the reason why the lake can't contain their state after ``sequence``. ``ts_us`` is explained in
-    ``Arrived``.
+    maps tables to the reason why the lake can't contain their state after ``sequence``. ``ts_us`` is the time at which
+    the leader committed the transaction that ends with ``sequence``; None if the run found no new records.
     """
 
     sequence: int
@@ -99,8 +99,8 @@ _PARTS, _A_TASK = 2, 50_000  # the minimum number of tasks, and the number of re
 
 
 class Tables(Protocol):
-    """Writes and reads the tables of one format below the lake's folder. Each writing method makes exactly one commit;
-    ``note`` is in the metadata of the commit.
+    """Writes and reads the tables of one format below the lake's folder. Each writing method makes exactly one commit,
+    and stores its argument ``note`` in the metadata of the commit.
     """
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
@@ -120,8 +120,8 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """The reason why the lake can't contain a table's state after ``sequence``. It stays valid until the topics contain
-    newer records of the table.
+    """The reason why the lake can't contain a table's state after ``sequence``. The reason stays valid until the topics
+    contain newer records of the table.
     """
 
     why: CdcError
@@ -222,8 +222,8 @@ class Lake:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
-            # If a run was killed, it may have written this version with options that differ from the options in the
-            # state.
+            # If the version is not the version in the state, a run wrote it that was killed before it saved its state.
+            # That run may have had other options than the state contains.
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(
@@ -377,8 +377,8 @@ class Lake:
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
 
     def _clean(self, steps: Iterable[Step], before: State) -> None:
-        """Removes the old versions of the tables that were written. Versions that the former lake.json lists are kept,
-        because readers may still read them.
+        """Removes the old versions of the tables that this run has written. The version that each table had in the
+        state ``before`` is kept, because readers may still read it.
         """
         listed = {each.name: each.version for each in before.tables}
         for step in steps:

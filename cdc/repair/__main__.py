@@ -178,7 +178,8 @@ def _as_on_leader(settings: Profile, report: Report) -> tuple[Profile, Report]:
 def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[TableDefinition]:
     database = settings.database
     found = definitions(database.settings(), str(database), [table.name for table in tables])
-    # A table that only the follower has may be in the report without drifted rows, because it was emptied there.
+    # The report may contain a table without drifted rows, because one side emptied it. It may be a table that only the
+    # follower has.
     gone = [".".join(of.name) for of, each in zip(tables, found, strict=True) if of.drifted and not each.created]
     if gone:
         raise UserError(

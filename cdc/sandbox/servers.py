@@ -226,8 +226,8 @@ class Servers:
         (self.folder / _MARKER).touch()
 
     def _require_same_kind(self) -> None:
-        """Raises UserError if servers of another kind have written the data: no server reads those of a newer one, and
-        MySQL 9 does not upgrade those of 8.0.
+        """Raises UserError if servers of another kind or version have written the data in the folder: no server reads
+        the data of a newer server, and MySQL 9 does not upgrade the data of MySQL 8.0.
         """
         file = self.folder / _PORTS
         before = json.loads(file.read_text()) if file.exists() else {}

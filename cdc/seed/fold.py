@@ -137,7 +137,7 @@ def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: 
     return [images[row].decode() for row in rows]
 
 
-# Offsets begin at 0, but the numbers in Spark's bitmaps begin at 1.
+# Offsets in Kafka begin at 0, but the numbers in Spark's bitmaps begin at 1.
 _BUCKET, _BIT = "bitmap_bucket_number(offset + 1)", "bitmap_bit_position(offset + 1)"
 _IS_SET = f"getbit(CAST(conv(hex(substr(bits, int({_BIT} div 8) + 1, 1)), 16, 10) AS BIGINT), int({_BIT} % 8)) = 1"
 
@@ -166,8 +166,8 @@ _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which "
     "writes them with the next row of the table, or copy the table again'))"
 )
-# The generator itself checks whether the rows can be read. Spark might apply a separate filter on rows too early,
-# before the filter on the sequences of the part.
+# The generator (posexplode) itself checks whether the rows can be read. Spark might run a check in a separate filter
+# too early, on records that are left out later because their sequences are not in the part.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -179,7 +179,8 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# In a table without a key, equal rows are only counted; all of them are loaded at the place of the last equal row.
+# In a table without a key, equal rows can't be distinguished. So they are counted, and those that remain are all loaded
+# at the place of the last equal row that was added.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -287,8 +288,9 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     """Reads the records with rows.
 
     Plain records contain only the leading values of their rows; other records contain the result of ``parse``. Each
-    record has columns about its part: ``part`` (the part's number), ``owner`` (a number), ``owned`` (the owner's name),
-    ``shape``, ``numbers``, ``names`` (of the columns), and ``refused``.
+    record has columns about its part: ``part`` (the part's number), ``owner`` and ``owned`` (a number and the name of
+    the table to which the rows belong now), ``shape`` (a number for the columns that identify a row), ``numbers``,
+    ``names`` (of the columns), and ``refused``.
     """
     uris = {part.name: source.uri(part.name) for part in parts}
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}

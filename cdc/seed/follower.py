@@ -19,8 +19,8 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """Begins or continues to load a follower, according to ``seed``. The methods are described in
-    ``range.base_copy.Attachment``.
+    """Begins or continues to load a follower, according to ``seed``. Takes the place of ``range.base_copy.Attachment``
+    in the consumer; its methods are described there.
     """
 
     def __init__(self, resource: str, seed: Seed) -> None:

@@ -90,8 +90,8 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
-    # The number of rows is estimated here. The rows have not been counted yet, and a record may contain hundreds of
-    # rows.
+    # The rows have not been counted yet, so their number is estimated from the number of records, each of which may
+    # contain hundreds of rows.
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))

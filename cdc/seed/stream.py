@@ -1,8 +1,8 @@
 """Makes the stream that loads a follower: transactions with the remaining rows and the statements, ordered by sequence.
 
-Each transaction ends at a record of the leader's stream; the checkpoint moves to that record. A statement in the
-follower's binlog proves that all records before the statement were applied. So before a statement is executed, the
-checkpoint moves to the record before it.
+Each transaction ends at a record of the leader's stream; the checkpoint moves to that record. From a statement in the
+follower's binlog the audit concludes that all records before the statement were applied. So before a statement is
+executed, the checkpoint moves to the record before it.
 """
 
 import json

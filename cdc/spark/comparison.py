@@ -1,7 +1,8 @@
 """Compares the rows that result from each side's stream, up to the compared sequence.
 
-The leader's history ends at the watermark, the follower's at its last complete transaction: the follower's transactions
-beyond the watermark did not come from the leader, so they are compared, too.
+The leader's history ends at the watermark, the leader's sequence that the follower has reached. The follower's history
+ends at its last complete transaction: later transactions than the one that reached the watermark did not come from the
+leader, so they are compared, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -201,16 +202,16 @@ def compared_rows(
     counted = others.plus(tally(rows))
     if not counted.drifted and not any(counted.breaks.values()):
         return Comparison(rows, counted, None, touched)
-    # Without a state the rows are compared a second time here. Few audits reach this line, and caching rows would cost
-    # every audit more.
+    # Without a state, ``rows`` are not cached, so they are computed a second time here. Few audits find rows to list,
+    # and caching would make every audit slower.
     return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
 def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> bool:
-    """Whether only few rows were changed after ``held``, and no change affects a table's other rows; configures Spark
-    for either case.
+    """Whether it is enough to compare the few rows that were changed after the state ``held``, since no statement and
+    no copy concerns other rows. Configures Spark for the number of rows to compare.
 
-    If ``exact`` is true, all rows are compared nevertheless.
+    Never true if ``exact`` is true.
     """
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
@@ -218,7 +219,8 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known. So all rows are
     # compared in both cases.
     few = few and both.copied_before.tables == both.copied.tables
-    # A CREATE changes the meaning of all rows, too: it shows that the stream has the table from its beginning.
+    # The same holds if a CREATE shows that the stream contains the table from its beginning: then the table has no rows
+    # from before the stream.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
     # Each row that is looked up is folded on both sides. If all rows are compared, each row of the state is folded,
     # too.

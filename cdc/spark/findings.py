@@ -1,5 +1,5 @@
-"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages, with the
-drifted rows that ``--accept FILE`` accepts.
+"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages. Also finds
+out which of the drifted rows ``--accept FILE`` accepts.
 """
 
 import json
@@ -301,10 +301,11 @@ def stream_findings(
 
 
 def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
-    """Builds the section on the follower's position, and computes the transit times of the leader's transactions up to
-    the watermark.
+    """Builds the section on the follower's position, and computes the transit times of the leader's transactions that
+    the follower has applied.
 
-    The transit times are None without transactions. If ``for_state`` is true, they are cached.
+    The transit times are None without transactions. If ``for_state`` is true, they are cached, since the state stores
+    them, too.
     """
     assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)
@@ -349,11 +350,11 @@ def not_replicated(streams: Streams, within: Extent, defined: Definitions, repli
 def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
-    """Builds the section on ``defined`` objects, and on objects that may have changed in an event that a producer
-    skipped.
+    """Builds the section on objects that both sides define differently, according to ``defined``, and on objects that
+    may have changed in an event that a producer skipped.
 
-    The section does not contain drift that one of the ``entries`` accepts. Accepted drift is returned as the second
-    value, with the number of the entry.
+    The section does not contain drift that one of the ``entries`` of ``--accept`` accepts. Accepted drift is returned
+    as the second value, with the number of the entry.
     """
     drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
     found = [(each, first_entry(each, entries)) for each in drift]
@@ -363,8 +364,8 @@ def schema_findings(
 
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
-    """Lists the tables with missing or extra rows that occur neither in a statement nor in the rows of the follower's
-    topic.
+    """Lists the tables with missing or extra rows that no statement of either side names, and of which the follower's
+    topic contains no rows.
     """
     known = within.tables[FOLLOWER] | named_tables([*within.acts[FOLLOWER], *within.acts[LEADER]])
     return [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in known]
@@ -435,7 +436,8 @@ def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> 
 # Finds the drifted rows that an entry of ``--accept FILE`` accepts.
 
 _END, _IS = "\x1e", "\x1f"  # the separators between the columns of a key, and between a column and its value
-# Values with these tags are compared as users write them; other values as their JSON text in drift.keys.jsonl.
+# Users write the values of a key in the file of ``--accept``: values with these tags as plain text, all other values as
+# JSON, as they are in drift.keys.jsonl.
 _TAGS = ("String", "Enum", "SignedInteger", "UnsignedInteger", "Decimal", "Year", "Bit")
 _PLAIN = "coalesce(" + "".join(f"get_json_object(e.value, '$.{tag}'), " for tag in _TAGS) + "e.value)"
 _KEY = f"array_join(transform(array_sort(map_entries(identity)), e -> concat(e.key, '{_IS}', {_PLAIN})), '{_END}')"

@@ -80,7 +80,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     """Inspects both streams, and configures Spark for the number of new records. ``for_state`` is true if a state will
     be kept."""
     new, held = topics.records, topics.held
-    # The records are not put into one part yet: two tasks read and parse both topics while the records are counted.
+    # The records are not put into one part yet, so that two tasks can read and parse the two topics at the same time.
     everything = new.unionByName(held.records) if held else new
     new_contents, notes, all_acts = run_batched(
         survey(new), ledger(everything, replication.resource), statements(everything)

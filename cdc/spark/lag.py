@@ -9,7 +9,7 @@ in ms, truncated, not rounded.
 The lengths of stages are counted in **bins** 4.4 % wide, with one bin for lengths within 64 µs of zero. Each bin has a
 count, a sum and a maximum. There are bins for each stage and table, and for each stage and **stretch** of time in which
 the leader committed. The length of a stretch, in µs, is a power of two, and it begins at a multiple of its length. So
-two short stretches make a long one, and counts can be added to the counts of earlier transactions.
+the counts of two short stretches can be added up to the counts of a long one, when more time must be covered.
 """
 
 import math
@@ -129,10 +129,10 @@ def transit(
     known: Commits | None = None,
 ) -> Transit | None:
     """Counts the transit times of the leader's transactions after sequence ``after`` up to ``upto``, and adds these
-    counts to ``before``.
+    counts to ``before``. Returns ``before`` if there are no such transactions.
 
-    Returns None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in
-    Kafka. ``known`` describes the leader's commits in all of ``transactions``.
+    ``arrivals`` contains the times at which sequences of either side were in Kafka. ``known`` describes the leader's
+    commits in all of ``transactions``, if the caller has searched for them already.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
     span = known if known and known.within(after, upto) else commits(leader).result()
@@ -180,7 +180,7 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
 
     ``marks`` have the columns since, upto and mark; ``mark`` is a struct that contains ``since`` and ``at_us``, too. A
     mark covers the sequences after ``since`` up to ``upto``; marks of one kind follow one another. Items and marks are
-    sorted together in blocks of sequences. This method needs neither a join on ranges nor a row for each sequence.
+    sorted together in blocks of sequences, since a join on ranges, or a row for each sequence, would cost more.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")
@@ -188,8 +188,9 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     for name, covering in marks.items():
         in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
         both = both.unionByName(in_blocks, allowMissingColumns=True)
-    # In descending order, a mark comes before the sequences that it covers. If marks have the same end, the earliest
-    # mark comes last, so that it counts.
+    # Items and marks are in descending order of their sequences; a mark's sequence is its end. So a mark comes before
+    # the items that it covers, and an item gets the last mark before it. If marks have the same end, the earliest is
+    # the last.
     latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
     down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)

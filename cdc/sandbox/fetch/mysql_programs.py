@@ -49,8 +49,8 @@ class Packages:
     the packages can't be fetched.
 
     Packages in ``without`` are not unpacked, since the machine's own packages are used. ``pooled`` are packages that
-    are no longer in any suite; each has its path in Debian's archive (for x86_64) and its SHA-256. The dependencies of
-    these packages are fetched from ``suite``; it may name several suites.
+    are no longer in any suite: their paths in Debian's archive (for x86_64) and their SHA-256. Their dependencies are
+    fetched from ``suite``, which may name several suites for this purpose.
     """
 
     label: str

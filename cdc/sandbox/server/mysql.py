@@ -32,7 +32,8 @@ _SETTING_SECONDS = 5
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
 _FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only if it has no data yet
-# The value is NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
+# The default folder for SELECT … INTO OUTFILE exists only if a package has been installed, and without it the server
+# does not start. NULL means no folder.
 _NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
     _NO_FOLDER,
@@ -157,8 +158,8 @@ class MySql:
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # The server's socket is tried first, because pymysql would leak its own socket if the server's socket does
-            # not exist yet.
+            # This connects to the server without pymysql first, because pymysql does not close its own socket if the
+            # server's socket does not exist yet.
             if probe.connect_ex(str(self.socket)):
                 return False
         try:

@@ -66,8 +66,8 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
     ``comparable`` is false for rows of a table whose copy is incomplete, ``copied`` is true for rows of a table whose
     copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged`` is true if the follower
-    may have rows of the table that its log lacks. ``unknown`` is true for rows that are not compared. ``older`` is true
-    if both sides may have had rows of the table before their logs begin.
+    may have rows of the table that its log lacks. ``unknown`` is true if the logs do not show whether the row is the
+    same on both sides. ``older`` is true if both sides may have had rows of the table before their logs begin.
     """
     if rows := list(_known(copied)):
         known = beside(local_frame(joined.sparkSession, rows, _ROWS))

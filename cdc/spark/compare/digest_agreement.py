@@ -44,8 +44,8 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# Two columns about one era of a row: ``continues``, whether each image was removed as it was added, and
-# ``came_and_went``, whether the era began and ended without an image.
+# Two columns about one era of a row, the time between two ALTERs: ``continues``, whether each image was removed as it
+# was added, and ``came_and_went``, whether the leader changed the row but had no such row before and after the era.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
 """
@@ -87,8 +87,9 @@ def comparable_tables(
     """Returns the tables that digests can compare, the subset of these tables with rows from before an ALTER, and all
     other tables.
 
-    In a comparable table all records of one era have one shape on both sides, and all records have the same key. A
-    table without a key has one era. Tables whose copy is ``incomplete`` are not comparable.
+    In a comparable table all records of one era (the time between two ALTERs) have the same columns on both sides, and
+    all records have the same key. If the table has no key, it has only one era. Tables whose copy is ``incomplete`` are
+    not comparable.
     """
     shapes: dict[Name, dict[int, set[Shape]]] = {}
     for side, segments in lineage.items():
@@ -146,8 +147,8 @@ def agreement(
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """Selects the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows. Returns their
-    numbers.
+    """Selects the tables whose open rows (not known to be equal) are broadcast: as many tables as possible, with up to
+    _FEW such rows in all. ``counts`` maps the numbers of the tables to their open rows; returns the selected numbers.
     """
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):
@@ -164,7 +165,8 @@ def _compared(
     """Aggregates the digests to one row per identity. Spark need not sort, since all values have a fixed size.
 
     The columns are _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` need a second
-    aggregate. In a table of ``copies``, the follower may have a row of a chunk without a record in its log.
+    aggregate. In a table of ``copies``, the follower may have a row that its log lacks, since the consumer does not
+    write a row of the copy that the follower has already.
     """
     numbers = {name: number for number, name in enumerate(names)}
     settles = ~F.col("number").isin([numbers[name] for name in copies if name in numbers])

@@ -77,7 +77,7 @@ _CONTINUES = f"""
     previous_adds AND IF(previous_columns = columns, previous_after = before,
         {_IMAGE.format("previous_columns", "previous_after")} = {_IMAGE.format("columns", "before")})
 """
-# A chunk contains a row as the changes before the chunk have left it.
+# A chunk contains the present image of a row. So it must be the image that the changes before the chunk added last.
 _SAME = _CONTINUES.replace("before", "after")
 _BROKE = f"""
     coalesce(keyed AND previous_era = era AND
@@ -151,10 +151,11 @@ def changes(
 
 
 def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
-    """Converts the rows of an earlier fold to the form of ``changes``, so that the changes of new records can follow.
+    """Converts the rows of an earlier fold to changes (see ``changes``), one for each row, so that they can be folded
+    together with the changes of new records.
 
-    ``folded`` has the columns of ``fold``, with the tables' names at the time of the earlier fold. ``lineage`` is the
-    lineage of tables according to the new statements.
+    ``folded`` has the columns of ``fold``, with the tables' names at the time of the earlier fold. ``lineage`` shows
+    which names the tables have after the new statements.
     """
     rows = folded.withColumns({
         "held": F.col("era"),
@@ -204,15 +205,16 @@ def fold(changes: DataFrame) -> DataFrame:
     """Folds ``changes`` to one row per identity (the columns of ``IDENTITY``), with the columns that the module's
     docstring describes.
 
-    There are four further columns. ``era`` is the era of the row's last change. ``marked`` is the last mark of its
-    changes (``streams.consumer_notes``). ``breaks`` counts how often a keyed row's before image was not the image added
-    last, or an existing row was added again. ``broken`` is the position of the last break. Images before and after an
-    ALTER are not compared.
+    There are four further columns. ``era`` is the era of the row's last change: the time between two ALTERs of the
+    table. ``marked`` is the last mark of the row's changes (``streams.consumer_notes``). ``breaks`` counts how often a
+    keyed row's before image was not the image added last, or an existing row was added again. ``broken`` is the
+    position of the last break. Images before and after an ALTER are not compared.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     net = F.expr("coalesce(so_far.net, IF(adds, 1L, 0L) - IF(removes, 1L, 0L))")
-    # One sort serves all columns: each is a running value, so the row of an identity's last change holds the result.
+    # One sort serves all columns. They are running values over the changes of an identity, so the last change has the
+    # result.
     followed = changes.withColumns({
         **{f"previous_{name}": F.lag(name).over(along) for name in ("adds", "era", "columns", "after")},
         "followed": F.lead(F.lit(True), 1, False).over(along),

@@ -3,8 +3,9 @@ their history.
 
 Keyed rows are missing (only the leader has the row), extra (only the follower has it), or different (both have it, with
 other values). A column that one image lacks counts as NULL in this image. A row that neither fold contains has drifted,
-too, if one side deleted it and the other side never changed it: the row is older than the topic, and one side still has
-it.
+too, if one side deleted it and the other side never changed it: the row is older than the topic, and the other side
+still has it. There are two exceptions, in which the follower is known not to have the row: the consumer noted that it
+did not find the row when it applied the leader's delete, or a later repair stated that the leader has no such row.
 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
@@ -13,9 +14,7 @@ If only one side has changed a row of a table older than the topics, the other s
 change. So the row is different only until it is changed back. The same holds for a row that both sides had before an
 ALTER and that only one side has changed later.
 
-A row did not drift if the leader deleted it, the leader's topic never contained it, and the consumer found it missing.
-A row did not drift if the leader did not have it at the row's last repair: after this repair, the follower does not
-have the row, either. For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
+For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
 
 Samples of drifted rows contain rows of each table, so that a table with many drifted rows does not hide other tables.
 """
@@ -65,17 +64,18 @@ __all__ = [
 
 # Finds the cause of each drifted row, and evidence for it in one line, from the logs and the statements of both sides.
 #
-#     foreign write an errant transaction on the follower (not from the consumer) changed the row last, or emptied its
-#     table skipped sequence an operator skipped the leader's last change of the row on the follower (--skip) conflict
-#     converged the consumer removed the row, since it shared a unique key with a row of the leader before-image
-#     mismatch a before image differs from the last logged image: the row was changed with the binlog off schema drift
-#     only one side has a statement: the tables differ, or the follower itself changed the row (a trigger, a foreign
-#     key) in a transaction of the consumer missing apply none of these: the follower has applied later changes, but its
-#     log lacks this change
+#     foreign write           an errant transaction on the follower (not from the consumer) changed the row last, or
+#                             emptied its table
+#     skipped sequence        an operator skipped the leader's last change of the row on the follower (--skip)
+#     conflict converged      the consumer removed the row, since it shared a unique key with a row of the leader
+#     before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
+#     schema drift            only one side has a statement, so the tables differ; or the follower itself changed the
+#                             row (by a trigger or a foreign key) in a transaction of the consumer
+#     missing apply           none of these: the follower has applied later changes, but its log lacks this change
 #
-# Only the last change counts, since after each change that the consumer applies, the row equals the leader's row: a
-# foreign write that the leader has overwritten since is not the cause. A keyless row is identified only by its content,
-# so for such a row any of these changes counts.
+# Only a row's last change can be the cause, since each change that the consumer applies makes the row equal to the
+# leader's row: a foreign write that the leader has overwritten since is not the cause. A keyless row is identified only
+# by its content, so for such a row any of these changes counts.
 
 FOREIGN, SKIPPED, CONFLICT = "foreign write", "skipped sequence", "conflict converged"
 MISMATCH, SCHEMA, MISSING = "before-image mismatch", "schema drift", "missing apply"
@@ -84,11 +84,12 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# SQL for the sequence of the row's last change on the leader. If neither the leader's log nor a chunk contains the row,
-# this is the sequence at which the copy began, since the leader did not have the row then.
+# SQL for the sequence of the row's last change on the leader. If the table was copied into the leader's stream, and
+# neither the leader's log nor the copy contains the row, this is the sequence at which the copy began: the leader did
+# not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# SQL that is true if both sides changed the row, and the consumer made the follower's last change: that change has no
-# mark of a foreign write or a conflict (``streams.consumer_notes``).
+# SQL that is true if both sides changed the row, and the follower's last change is in a transaction of the consumer and
+# does not remove a row in conflict: it is not marked as a foreign write or a conflict (``streams.consumer_notes``).
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
@@ -192,8 +193,8 @@ def with_causes(
     """Adds the columns ``cause`` and ``evidence`` to the ``drifted`` rows of a comparison.
 
     ``statements`` are the statements that only one side has, ``tables`` are the (database, table) of all tables with
-    rows in either topic. Without ``transactions`` (``streams.transactions``) a change that the follower applied with
-    another result counts as missing.
+    rows in either topic. ``transactions`` (``streams.transactions``) show whether the follower applied a change with
+    another result; if they are None, such a change counts as not applied ("missing apply").
     """
     drifted = _with_applied_at(drifted, transactions)
     spark = drifted.sparkSession
@@ -264,7 +265,7 @@ def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
-    # If the rank is the only filter, Spark keeps no more than ``most`` rows of each table.
+    # There is no other filter beside the rank: then Spark keeps no more than ``most`` rows of each table in memory.
     ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
     shared = F.col("rank") > share
     return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")
@@ -283,9 +284,10 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# SQL that is true if side {0} must still have the row that side {1}'s first change found, provided that both sides had
-# the same row before: side {0}'s log has no change of the row, or only changes before an ALTER after which side {1}
-# changed the row. An ALTER may add and drop columns; all other columns keep their values.
+# SQL that is true if side {0} must still have the row in the form in which side {1}'s first change found it, provided
+# that both sides had the same row before that change. This is so if side {0} has logged no change of the row, or none
+# since an ALTER after which side {1} changed the row. An ALTER may add and drop columns; other columns keep their
+# values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
         CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL
@@ -323,7 +325,8 @@ _FOREIGN = """
 
 @dataclass(frozen=True, slots=True)
 class DriftedRow:
-    """One drifted identity; images and identity map columns to their values as JSON text, without NULLs.
+    """A row that has drifted, or equal rows of a keyless table. The images and the identity map columns to their values
+    as JSON text, without NULLs.
 
     ``rows`` is 1 in a keyed table, and the difference in count in a keyless table. ``leader_last`` and
     ``follower_last`` are the last changes on each side (sequence, file, position), None if there are no changes;

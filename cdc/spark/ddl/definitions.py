@@ -1,5 +1,5 @@
 """Compares both servers' statements, and finds **schema drift**: objects that different statements defined, tables that
-only one side emptied, events that were skipped. Pure.
+only one side emptied, and objects that a skipped event may have changed. Pure.
 
 The audit does not interpret SQL. An object's definition is the list of statements since the object was created; if the
 lists of both servers differ, the object counts as different. So an ALTER that another ALTER reverted is drift until the
@@ -60,11 +60,11 @@ __all__ = [
 # Follows one server's statements, and lists for each object the statements that defined it.
 #
 # An object's definition is the list of statements since the object was created. A table that is created LIKE another
-# table starts with the other table's list. So the whole list is kept if a tool (gh-ost, pt-online-schema-change)
-# changes a copy of the table.
+# table starts with the other table's list. So a table keeps its whole list if gh-ost creates a new table LIKE it,
+# alters the new table, and gives the new table its name.
 #
-# This module also finds the table whose definition a statement CREATE TABLE … LIKE copies, and decides whether the
-# texts of two statements are the same, as when an operator runs a skipped statement by hand.
+# This module also finds the table whose definition a statement CREATE TABLE … LIKE copies. And it decides whether the
+# texts of two statements are the same, so that a skipped statement that an operator ran by hand is recognized.
 #
 # SQL is not interpreted here, so only these differences are ignored: white space and comments, upper and lower case
 # outside of strings, backquotes, and the follower's names of renamed databases.
@@ -76,18 +76,19 @@ _BARE_DOT = Token("mark", ".")
 def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
     """Whether both statements, which affect objects of the same names in the same way, have the same text.
 
-    ``leader`` and ``follower`` are the first acts of the statements: their URIs contain the leader's names, and their
-    texts contain their own server's names. A text that was truncated is never the same.
+    ``leader`` and ``follower`` are the statements' first effects, which contain the statements' texts. A text contains
+    the names that its own server uses; URIs contain the leader's names. A text that was truncated is never the same.
     """
     truncated = max(len(leader.text), len(follower.text)) >= TEXT
     return not truncated and _words(leader, {}) == _words(follower, renames.leaders)
 
 
 def words(statement: str, names: Mapping[str, str] = _NO_NAMES, *, of_database: bool = False) -> list[Token]:
-    """Splits a statement into tokens, and removes the differences that this module ignores. ``names`` maps the names of
-    databases to other names.
+    """Splits a statement into tokens that are equal for two statements that differ only in white space, comments,
+    backquotes, or the case of words and names.
 
-    ``of_database`` is true if all names in the statement are names of databases.
+    ``names`` maps the names of databases to other names, which replace them. ``of_database`` is true if all names in
+    the statement are names of databases.
     """
     found = list(tokens(statement, ansi_quotes=False))
     compared = []
@@ -155,8 +156,8 @@ def definitions_after(
     """Determines the definition of each object after one server's ``statements``, which are in the order of their
     sequences.
 
-    ``ids`` maps sequences to the statements' ids; ``names`` maps the databases in the statements' texts to the leader's
-    names.
+    ``ids`` maps the statements' sequences to their ids, which are the same for a leader's statement and for the
+    follower's statement that repeats it. ``names`` maps the databases in the statements' texts to the leader's names.
     """
     objects = _Objects(names)
     for sequence, acts in statements.items():
@@ -328,7 +329,8 @@ def _statements(acts: Iterable[Act]) -> Statements:
 def _ids_of_follower(
     statements: Statements, skipped: Statements, sequences: StatementSequences, renames: Renames
 ) -> Mapping[int, Id]:
-    """Maps the sequence of each of the follower's statements to the statement's id.
+    """Maps the sequence of each of the follower's statements to the statement's id: the sequence of the leader's
+    statement that it repeats, or a text for a statement that only the follower ran.
 
     If a statement of the follower's own has the same text and objects as a statement of the leader that was
     ``skipped``, it gets the id of the skipped statement.
@@ -397,8 +399,8 @@ def _is_drop_if_exists(statement: str) -> bool:
 def _defining(
     unmatched: Sequence[Unmatched], ids: Mapping[int, Id], found: Iterable[tuple[Id, ...]]
 ) -> list[Unmatched]:
-    """Returns the unmatched statements that are part of one of the definitions ``found``. A statement may also become
-    part of a definition by CREATE TABLE … LIKE or by a rename.
+    """Returns the unmatched statements that are part of one of the definitions ``found``. Not all of them name the
+    object itself: a definition may also contain statements that came into it by CREATE TABLE … LIKE or by a rename.
     """
     wanted = {each for definition in found for each in definition}
     id_of = {"leader": lambda sequence: sequence, "follower": ids.get}
@@ -469,8 +471,8 @@ def _beginnings_without(alone: Collection[int], names: Iterable[Name], acts: Ite
 
 
 def _owner_since(sequence: int, name: Name, segments: Iterable[Segment]) -> Name | None:
-    """Returns the present name of the table that was emptied at ``sequence``; None if it was dropped, emptied again or
-    copied since.
+    """Returns the present name of the table that was called ``name`` when it was emptied at ``sequence``; None if it
+    was dropped, emptied again or copied since. ``segments`` are the lineage of tables (``ddl.lineage``).
     """
     since = (each for each in segments if (each.database, each.table) == name and each.first == sequence)
     return next((each.owner for each in since), None)

@@ -78,11 +78,11 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The rows that were logged for a table from sequence ``first`` up to but not including ``end``, and their final
-    ``owner``.
+    """The rows that were logged under a table's name from sequence ``first`` up to but not including ``end``.
 
-    The owner is None if the rows were deleted. ``era`` is the number of earlier ALTERs: only images of the same era
-    have the same columns and can be compared. ``beginning`` describes the owner's beginning.
+    ``owner`` is the table to which these rows belong in the end; None if they were deleted. ``era`` is the number of
+    earlier ALTERs: only images of the same era have the same columns and can be compared. ``beginning`` describes the
+    owner's beginning.
     """
 
     database: str
@@ -116,7 +116,7 @@ class _Lives:
     """The lives of one server's tables. A name's next life starts where its last life ended, not at the next CREATE."""
 
     def __init__(self, names: Iterable[Name], known: Mapping[Name, Beginning]) -> None:
-        # A dict keeps the order, and removes one of many lives without a search.
+        # This is a dict, not a list: it keeps the order, too, but removing one of many lives takes no search.
         self.all = {_Life(name, 0, known.get(name, Beginning.OLDER)): None for name in names}
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
         self._of_databases: dict[str, list[Name]] = {}
@@ -162,11 +162,11 @@ class _Lives:
 def lineage(
     tables: Iterable[Name], acts: Iterable[Act], known: Mapping[Name, Beginning] | None = None
 ) -> list[Segment]:
-    """Returns segments that cover every sequence of every table exactly once, for ``tables`` and all tables that
+    """Returns segments that cover every sequence of every table name exactly once, for ``tables`` and all tables that
     ``acts`` name.
 
-    ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` maps tables to
-    the beginnings that earlier statements have shown.
+    ``acts`` are the effects of one server's statements, up to the sequence at which its stream is compared. ``known``
+    maps tables to the beginnings that earlier statements have shown.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Index", "Database"))]
     lives = _Lives(sorted({*tables, *named_tables(ordered)}), known or {})
@@ -183,8 +183,9 @@ def lineage(
 
 
 def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-    """Yields the segments, each with its era counted from the end, so that the eras of both streams and of a state
-    agree: 0 if no ALTER followed, else the negative number of ALTERs that followed.
+    """Yields the segments, each with its era counted from the end: 0 if no ALTER of the table followed, else the
+    negative number of ALTERs that followed. Counted in this way, the eras of both streams and of a state agree,
+    although they may begin at different places.
     """
     now = {each.owner: each.era for each in lineage if each.end == END}
     return ((each, each.era - now.get(each.owner, 0)) for each in lineage)

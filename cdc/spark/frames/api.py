@@ -42,7 +42,7 @@ _BY_NAME = """
 
 def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
     """Returns the changes of one table. The columns are op, before and after (structs of the plan's columns), and the
-    place in the stream.
+    place in the stream (sequence, row, gtid and so on; see ``changes``).
     """
     changed = changed_rows(messages, plan, since=since, upto=upto)
     images = [f"{_struct(plan, name, options)} AS {name}" for name in ("before", "after")]
@@ -51,7 +51,7 @@ def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, u
 
 def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
     """Returns the changes of all tables. The columns are database, table, op, before and after (maps from column to
-    JSON text), and the place in the stream.
+    JSON text), and the place in the stream (sequence, row, gtid and so on; see ``changes``).
 
     Spark raises an error for a message that is not a record.
     """

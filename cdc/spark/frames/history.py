@@ -139,7 +139,7 @@ def sequence_at(source: Source, at: Moment) -> int:
         raise UserError(f"no moment of the stream: {at}", code="CDC-TABLE-ARGUMENT", hint="the first sequence is 0")
     heads = source.heads().where("last")
     if isinstance(at, str) and given_gtid(at):
-        # ``lower`` is not used, since its first call in a JVM takes 1.4 s.
+        # A pattern ignores the case, since the first call of Spark's ``lower`` in a JVM takes 1.4 s.
         found = heads.where(F.col("transaction").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:
             raise UserError(

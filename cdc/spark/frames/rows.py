@@ -29,7 +29,8 @@ _STEPS = """
         array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),
         array(named_struct('known', coalesce(new, old), 'adds', new IS NOT NULL)))
 """
-# A repair counts 0, since it changes no row of the leader. The table had a key when it was repaired.
+# The numbers of rows that a change adds and removes, for a table without a key. A repair counts 0, since it changes no
+# row of the leader. (Only a table with a key can be repaired; it may have lost the key since.)
 _COUNT = "IF(coalesce(chunk.repair, false), 0L, 1L)"
 _BOTH = f"array(named_struct('image', before, 'n', -{_COUNT}), named_struct('image', after, 'n', {_COUNT}))"
 

@@ -70,8 +70,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All ``acts`` in order, their ``statements`` by sequence, and ``told``, the columns that records contain.
-    ``silent_cascades`` is true if the server does not log the changes made by its foreign keys, as before MySQL 9.6."""
+    """All ``acts`` (effects of statements) in order, the ``statements`` by sequence, and ``told``, the columns of
+    tables that records contain. ``silent_cascades`` is true if the server does not log the changes made by its foreign
+    keys, as before MySQL 9.6."""
 
     acts: tuple[Act, ...]
     statements: Mapping[int, Statement]
@@ -301,7 +302,7 @@ def from_tree(tree: dict[str, Any]) -> History:
         tuple(Act(**each) for each in tree["acts"]),
         statements,
         tuple(_told(each) for each in tree["told"]),
-        # Earlier versions of cdc wrote another key, which a repair could set wrongly.
+        # Earlier versions of cdc wrote this under another key. That key is not read: a repair could make it wrong.
         bool(tree.get("silent")),
     )
 

@@ -174,8 +174,8 @@ def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options
 
 
 def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
-    """Returns the cases for ENUM and SET: a record contains the texts of the members, or a number that stands for
-    them.
+    """Returns the branches (condition, value) of the SQL CASE that converts an ENUM or SET: a record contains the texts
+    of the members, or a number that stands for them.
     """
     known = None if kind.members is None else f"array({', '.join(map(literal, kind.members))})"
     if kind.name == "enum":

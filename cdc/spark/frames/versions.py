@@ -41,10 +41,10 @@ _COPY_AGAIN = "copy the table again: {}"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A table between two ALTERs, with its ``columns`` (None if unknown) and its ``key``. ``told`` is true if the
-    columns are from records. ``alteration`` is the ALTER that began this version, None for the first version.
-    ``rekeyed`` is the sequence from which rows have another key because of a CREATE INDEX or DROP INDEX, else None;
-    ``newest_key`` is the last key in this version."""
+    """A table between two ALTERs, with its ``columns`` (None if unknown) and its ``key``. ``told`` is true if records
+    contain the columns, not only statements. ``alteration`` is the ALTER that began this version, None for the first
+    version. ``rekeyed`` is the sequence from which rows have another key because of a CREATE INDEX or DROP INDEX, else
+    None; ``newest_key`` is the last key in this version."""
 
     columns: Columns | None
     key: tuple[str, ...] | None = None
@@ -202,23 +202,25 @@ def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
 
 
 def _copied_with_cascades(segments: Sequence[Segment], acts: Iterable[Act]) -> bool:
-    """Whether the rows come from a copy that is marked: foreign keys may change its rows without a record. The stream
-    need not contain the statements that added these foreign keys."""
+    """Whether the rows come from a copy whose first record states that foreign keys change rows of the table without a
+    record. The stream need not contain the statements that added these foreign keys."""
     begun = {(each.first, (each.database, each.table)) for each in segments}
     return any(act.text == CASCADES and (act.sequence, table_name(act.uri)) in begun for act in acts)
 
 
 def _has_cascades(history: History, acts: Iterable[Act], name: Name) -> bool:
-    """Whether a statement on the table, under any of its names, added a foreign key that changes rows.
+    """Whether a statement on the table, under any of its names, added a foreign key that changes rows (CASCADE, SET
+    NULL or SET DEFAULT).
 
-    A table of the same name that was dropped does not count; but a foreign key stays when its table is emptied or
+    Statements on a dropped table of the same name do not count. A foreign key stays when its table is emptied or
     copied.
     """
     lasting = [act for act in acts if act.action not in ("TruncateTable", BEGINS_COPY)]
     adding = [act for act in lasting if _cascades(history, act)]
     if not adding:
         return False
-    # A statement may alter and rename a table: the stretch under its old name ends with this statement.
+    # A statement may alter and rename a table at once. It names the table by its old name, under which the table's
+    # records end at this statement. So the end of a segment is included here.
     of_table = [(each, (each.database, each.table)) for each in lineage([name], lasting) if each.owner == name]
     return any(
         each.first <= act.sequence <= each.end
@@ -352,8 +354,10 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
 
 
 def _doubt(step: Alteration, *, keyless: bool) -> str:
-    """Returns the reason why it is not certain which rows remain. Without a key a row is identified by all of its
-    values.
+    """Returns the reason why it is not certain which rows remain after an ALTER; empty if it is certain.
+
+    A row of a table without a key is identified by all of its values. So if a value of such a table is not certain, it
+    is not certain, either, which row a later record changes.
     """
     of_columns = (each.doubt or each.null_doubt for each in step.origins.values())
     return step.doubt or (next(filter(None, of_columns), "") if keyless else "")

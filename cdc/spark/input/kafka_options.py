@@ -22,8 +22,9 @@ _TOKENS = f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
 _BEARER = "sasl.oauthbearer."
 _PKCS8 = re.compile(r"-----BEGIN (?:ENCRYPTED )?PRIVATE KEY-----([^-]*)-----END")
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")  # the object identifier of PBES2, in DER
-# The end of each read is known, so a fetch need not wait for records (500 ms by default). After a commit's marker,
-# Spark requests the end of the partition; on the same connection, this request would wait for the fetch.
+# A broker delays its answer to a fetch until there are records, by default for up to 500 ms. This wait is useless here,
+# since Spark knows at which offset to stop. And it delays the request for the partition's end, which Spark sends on the
+# same connection after the marker of a commit.
 _MOST_WAIT_MS = "20"
 _HINT = "give the audit separate profiles, with SASL PLAIN, SCRAM or OAUTHBEARER, or TLS with PEM files"
 

@@ -199,10 +199,11 @@ _ROWS = """
             r -> named_struct('before', r.before_cols, 'after', r.after_cols))
     END
 """
-# Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
+# If a record lacks an image, or a value of an image, ``rows`` contains NULL in its place. So the images that the
+# record's operation requires are checked.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
-# An end of a chunk is a key, or NULL for the table's end. In a piece of a table that is copied as a whole, the key has
-# no columns.
+# A chunk begins ``after`` a key and reaches ``upto`` a key; NULL means the beginning or the end of the table. A table
+# without a key is copied as a whole, in pieces: then these keys have no columns.
 _WHOLE_KEY = (
     "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
@@ -267,8 +268,8 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
     """Reads the committed messages between the offsets of ``span``, with Spark's columns for Kafka.
 
-    ``span`` must contain partitions. Marks and void messages (cdc.kafka.fragments.Epochs) are left out. Raises
-    UserError if Spark has no Kafka connector.
+    ``span`` must contain partitions. Messages of a producer that had been replaced, and the marks that show this, are
+    left out (cdc.kafka.fragments). Raises UserError if Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
@@ -290,8 +291,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def counting(messages: DataFrame, span: Span) -> DataFrame:
-    """Removes marks and void messages (cdc.kafka.fragments.Epochs) from ``messages``, which need headers if the span
-    has marks."""
+    """Removes the messages of a producer that had been replaced, and the marks that show this (cdc.kafka.fragments),
+    from ``messages``. The messages need headers if the span has marks."""
     if not span.marks:
         return messages
     stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"
@@ -323,8 +324,8 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
     """Parses the records in ``messages`` (side, partition, offset, value) into the columns that the module's docstring
     lists, and into the fields of the JSON that ``also`` names.
 
-    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in this topic are
-    not records, and are left out; in any other topic they count as records that are not valid.
+    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. This topic also contains binlog events that
+    belong to no record. They are left out; in any other topic they count as records that are not valid.
     """
     # All columns are computed in few steps, since Spark analyzes the whole plan again at each step.
     fields = _fields(messages, events_of)
@@ -367,7 +368,8 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 
 
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
-    """Parses the messages' JSON into fields, without the binlog's other events; ``at`` is a message's offset.
+    """Parses the messages' JSON into fields. Leaves out binlog events that belong to no record (see ``parse``). ``at``
+    is a message's offset.
 
     ``uri_matches`` is true if the URI is valid, ``names`` are the parts of the URI, and ``rows`` are the rows of the
     operation.
@@ -391,8 +393,8 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
 
 
 def with_new_fields(saved: StructType) -> StructType:
-    """Adds fields to ``saved``, the schema of the records that an earlier audit saved: the fields that later versions
-    of cdc parse. These fields will be NULL.
+    """Adds fields to ``saved``, the schema of the records or rows that an earlier audit saved: the fields that later
+    versions of cdc added. These fields will be NULL.
     """
     for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None

@@ -54,7 +54,7 @@ def in_background(work: Callable[[], Result], spark: SparkSession | None = None)
 
 _TINY = "spark.cdc.audit.tiny"
 # With few rows, the code that Spark generates and compiles for a query costs more than it saves; without it, Spark
-# evaluates expressions one by one. Spark's own SQL tests run with both settings.
+# evaluates expressions one by one. The results are the same: Spark's own SQL tests run with both settings.
 _COMPILED = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),

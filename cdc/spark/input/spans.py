@@ -179,8 +179,9 @@ def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str
 def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
     """Removes an incomplete record at a partition's end from the span: only its first fragments can be read yet.
 
-    An early commit makes records visible that no entry of the commit log counts yet. The last of these records may be
-    incomplete, since the producer writes its last fragments later. Until then the record would look damaged.
+    A commit that the network delayed may end the producer's next Kafka transaction early. Then records are visible that
+    no entry of the commit log counts yet. The last of them may be incomplete, since the producer writes its last
+    fragments later; until then it would look damaged.
     """
     fragmented = announced is not None and announced.fragmented
     next_sequence = announced.next_sequence if announced else 0

@@ -145,16 +145,17 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
-    """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
-    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists). If ``names`` is
-    empty, Spark needs no further packages.
+    """Returns the arguments with which spark-submit gets the packages that Spark needs: it puts the known ``jars`` on
+    the class path. If there are no known jars, it loads the jars in CDC_SPARK_JARS (a comma-separated list) or, without
+    this variable, the packages with these Maven ``names`` (comma-separated; empty if Spark needs no packages).
     """
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # ``remember`` reads the names from the session's settings, which would not contain names given with --packages.
     if given:
         return ["--jars", given]
+    # The names are passed as a setting, since ``remember`` compares them with the settings of the Spark session. The
+    # settings would not contain names that are passed with --packages.
     return ["--conf", f"{PACKAGES}={names}"] if names else []
 
 
@@ -195,7 +196,7 @@ def _remembered(kept: Path) -> dict[str, list[str]]:
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
     """Returns the ``jars`` that Spark itself does not contain; for the other jars Spark's own version is used, as with
     ``--packages``."""
-    # The file names that Ivy writes begin with the group, so only their ends are compared.
+    # Ivy writes the group in front of a jar's name, Spark does not. So only the ends of the names are compared.
     of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 

@@ -51,8 +51,8 @@ _MOST_PARTITIONS = 20_000
 # Spark caches generated code, by default for fewer queries than one audit runs. Then each audit of a series would
 # generate and compile all code again, which takes a quarter of the audit's CPU time.
 CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
-# Cached rows are serialized in batches of up to 4 MB. By default the stream keeps references to the last 100 batches,
-# in case an object occurs again. They take 400 MB for each task, and spilling does not free this memory.
+# Cached rows are serialized in batches of up to 4 MB. By default Java's ObjectOutputStream keeps references to the last
+# 100 batches, in case an object occurs again. They take 400 MB for each task, and spilling does not free this memory.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
 # By default each PySpark function queries the JVM several times to record the line of our code that calls it, for error
 # messages that our users never see; and Spark describes each query's plan at length for a web page, which is disabled.
@@ -76,7 +76,8 @@ class SparkGone(CdcError):
 def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Creates a session called ``name`` with the settings of spark-submit's command line and the settings that every
     audit needs; ``settings`` override both."""
-    # These logs are turned off: Py4J logs errors with a stack trace, some on the root logger, and also raises them.
+    # Py4J's log is turned off: it contains errors, with a stack trace, that Py4J also raises. Some are on the root
+    # logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
     builder = SparkSession.builder.appName(name).config(map=dict(MEANING))
@@ -103,7 +104,8 @@ def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     partitions = 1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)
     spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, _MOST_PARTITIONS)))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
-    # An audit reads cached data only a few times, which costs less than choosing a compression for each column.
+    # An audit reads cached data only a few times. Reading them uncompressed costs less than choosing a compression for
+    # each column.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 
 
@@ -132,7 +134,7 @@ def cancel_jobs(spark: SparkSession) -> None:
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
-        # The jobs of a stopped JVM have stopped too.
+        # If the JVM has stopped, its jobs have stopped, too, and nothing is left to cancel.
         if not has_stopped(spark):
             raise
 

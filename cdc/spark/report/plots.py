@@ -1,4 +1,5 @@
-"""Draws the plots of a report: histograms of lags; and lags, foreign writes (errant transactions), verdicts over time.
+"""Draws the plots of a report: histograms of lags; and how lags, foreign writes (errant transactions) and verdicts
+changed over time.
 
 Also computes the plots' axes: the position of a value, and the marks with their texts.
 """

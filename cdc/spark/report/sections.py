@@ -229,8 +229,8 @@ def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Sect
 
 
 def _under_copy(audit: Audit) -> Section:
-    """Builds the section on tables whose copy is not complete. On the terminal, a reason or a sentence names these
-    tables instead.
+    """Builds the section on tables whose copy is not complete. It has no lines for the terminal, where the reasons of
+    the verdict or another sentence name these tables.
     """
     rows = [
         (Cell(f"{each.database}.{each.table}", "name"),

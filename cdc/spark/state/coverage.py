@@ -1,9 +1,8 @@
 """Describes the contents of a state: the part of the topics that an audit covered, the stored rows that an audit has to
 load, and the topics, renames and filters of the state.
 
-All records of a side before the sequence ``next`` are **covered**: the leader's records up to the watermark, and the
-follower's records up to the end of its last complete transaction. The next audit reads the records after the covered
-records again.
+All records of a side before the sequence ``next`` are **covered**: the leader's records that the follower has applied,
+and the follower's records up to the end of its last complete transaction. The next audit reads all later records again.
 """
 
 import json
@@ -58,8 +57,8 @@ __all__ = [
 
 SIDES = (LEADER, FOLLOWER)
 
-# Selects the consumer's tables that ``streams.consumer_notes`` reads. The consumer's other tables change with each of
-# its commits.
+# SQL for the rows of the consumer's tables that ``streams.consumer_notes`` reads. A state does not keep the rows of the
+# checkpoint, which changes with each of the consumer's commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
 _CHUNK = "(chunk IS NOT NULL AND NOT coalesce(chunk.repair, false))"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
@@ -113,8 +112,8 @@ class Covered:
     ``ends`` are the last covered sequences. This audit read ``records`` and ``transactions`` (with their ``ids``) up to
     the ends of ``spans``; ``arrivals`` contains the times at which the records were in Kafka. ``contents``, ``tally``,
     ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` contains both sides' columns of all
-    rows or, if ``touched``, of the touched rows. ``open`` contains the hashes of the rows that a report lists one by
-    one; it is None if there are no such rows.
+    rows or, if ``touched``, of the rows that were changed since the last state or that it lists. ``open`` contains the
+    hashes of the rows that a report lists one by one; it is None if there are no such rows.
     """
 
     ends: Mapping[str, int]
@@ -133,11 +132,12 @@ class Covered:
 
 
 def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
-    """Whether the leader's records up to sequence ``upto`` can be covered: one of the leader's transactions must end at
-    ``upto``.
+    """Whether a later audit can continue after the leader's record ``upto``. It can if one of the leader's transactions
+    ends with this record.
 
-    No transaction ends at ``upto`` while the follower is between the statement of a CREATE TABLE … SELECT and its rows.
-    ``transactions`` are the transactions that ``before`` does not cover.
+    No transaction ends there while the follower has executed the statement of a CREATE TABLE … SELECT, but not yet
+    inserted the statement's rows.
+    ``transactions`` are the transactions that the state ``before`` does not contain.
     """
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
     covered = before.next[LEADER] - 1 if before else -1
@@ -153,10 +153,10 @@ def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFram
 
 
 def needed_later(covered: Covered) -> DataFrame:
-    """Selects the records that later audits need: statements, the consumer's notes, and records with broken before
-    images, since a report contains the positions of these records in Kafka.
+    """Selects the records that later audits need: statements, the consumer's notes, and records with a before image
+    that differs from the row's previous image, since a report contains the positions of these records in Kafka.
 
-    Chunks are needed too, but without their rows, which are in the fold.
+    Chunks of table copies are needed too, but without their rows, since the state contains the rows themselves.
     """
     needed = covered.records.where(_NEEDED_LATER).withColumn("rows", F.expr("IF(chunk IS NULL, rows, NULL)"))
     if not any(covered.tally.breaks.values()):
@@ -169,7 +169,7 @@ def needed_later(covered: Covered) -> DataFrame:
 
 def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
     """Computes the offsets at which the next audit continues, by side and partition: the offset of the first record
-    that is not covered, or the end if all records are covered.
+    that this audit did not cover or, if there is no such record, the end of the partition.
     """
     found = {
         side: {partition_name(partition): at for partition, at in held.offsets[side].items()} if held else {}
@@ -193,7 +193,7 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
     """Computes, for each side, the offset from which the next audit reads the commit log: the offset of the last entry
-    whose records are covered.
+    that describes only records that this audit covered.
     """
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
@@ -208,15 +208,16 @@ def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
 
 
 def contents_to_json(covered: Covered) -> dict[str, dict[str, Any]]:
-    """Converts the contents to JSON, with the counts of the covered records only.
+    """Converts the contents of both topics to JSON, with the counts of the covered records only.
 
-    Names and times may include later records, which the next audit reads again.
+    The names and times may be those of later records, too; this is harmless, since the next audit reads these records
+    again.
     """
     bodies = {}
     for side, contents in covered.contents.items():
         end = covered.ends[side]
         if contents.first is not None and contents.first <= end:
-            # The stream is known to be complete, so the number of its records follows from their sequences.
+            # A state is saved only if the stream lacks no record, so the sequences show the number of records.
             cut = replace(contents, records=end + 1 - contents.first, last=end, rows=0, fingerprint=None, shapes={})
             bodies[side] = {
                 **asdict(cut),
@@ -276,9 +277,8 @@ _LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
 def few_touched(before: Held, rows: int) -> bool:
-    """Whether looking up the touched rows costs less than folding all rows.
-
-    ``rows`` is the number of rows in the new records.
+    """Whether looking up the touched rows (changed since the state ``before``, or listed by each report) costs less
+    than folding all rows. ``rows`` is the number of rows in the new records.
     """
     return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
 
@@ -290,7 +290,8 @@ def searched(before: Held, rows: int) -> bool:
 
 
 def lines_read(before: Held, rows: int) -> int:
-    """Computes how many records, transactions and rows an audit reads from a state, without the pages that it searches.
+    """Computes how many records, transactions and rows an audit reads from the state ``before``. Rows do not count if
+    the audit only searches pages for them.
 
     ``rows`` is the number of rows in the new records. Assumes that no statement moved or altered a table in ``before``.
     """
@@ -301,15 +302,16 @@ def lines_read(before: Held, rows: int) -> int:
 def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
     """Whether no statement altered, moved or dropped any of the tables ``held``, whose rows the state stores.
 
-    ``lives`` are the lineage segments of all tables since the state was saved (``ddl.lineage``).
+    ``lives`` are the segments of the lineage of all tables since the state was saved: which table owns the rows that
+    were logged under a name (``ddl.lineage``).
     """
     names = (((each.database, each.table), each) for each in lives)
     return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)
 
 
 def newest_rows(layers: DataFrame) -> DataFrame:
-    """Selects the newest version of each row in ``layers``, without the column ``generation``, which orders
-    the layers.
+    """Selects the newest version of each row in ``layers``, the rows of all layers of a state. The result lacks the
+    column ``generation``, by which the layers are ordered.
     """
     layers = in_one_part(layers)
     first = layers.agg(F.min("generation").alias("first"))
@@ -359,9 +361,9 @@ START_OVER = "remove the folder to audit from the beginning, or name another"
 _FORMAT = 5  # the format of the folder, independent of the version of cdc
 # Maps each older format that can still be read to a function that converts its state.json to the next format.
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    # Since format 4, records contain copies of tables; records of earlier audits contain none.
+    # Format 4 added records that copy tables. A state of format 3 contains none, so it is valid as it is.
     3: lambda pointer: pointer | {"format": 4},
-    # Since format 5, rows contain the before image of their first change; rows of earlier audits do not.
+    # Format 5 added the before image of each row's first change. It stays NULL in rows of earlier audits.
     4: lambda pointer: pointer | {"format": 5},
 }
 

@@ -156,8 +156,8 @@ class ParquetParts:
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
-        """Raises UserError if the state lacks transactions. This is checked only for a state with files whose rows were
-        not counted when an earlier version of cdc wrote them.
+        """Raises UserError if the state lacks transactions. This is checked only if an earlier version of cdc, which
+        did not count the rows that it wrote, has written files of the state.
         """
         assert self.pointer is not None
         if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
@@ -195,8 +195,9 @@ class ParquetParts:
     def _remaining(self, name: str, there: Sequence[int]) -> int:
         """Returns the number of a part's generations that are not merged, counted from the oldest.
 
-        If there are too many generations, a generation is not merged if it is more than twice as large as all later
-        generations together. So each row is written again a logarithmic number of times, however large the state grows.
+        If there are too many generations, the newest ones are merged; the newest generation that is more than twice as
+        large as all later generations together, and all older ones, stay. So each row is written again only a
+        logarithmic number of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)

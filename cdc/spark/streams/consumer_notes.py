@@ -118,8 +118,8 @@ def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Builds each side's marks (facts about unusual changes), which ``marked`` joins to changes by their sequence or
-    transaction; None for a side without marks.
+    """Builds each side's marks (facts about unusual changes); None for a side without marks. ``marked`` joins them to
+    the changes: the leader's by their sequences, the follower's by their transactions.
 
     ``noted`` is true if the consumer's tables contain conflicts or skipped records, ``foreign`` if there are foreign
     writes.
@@ -129,7 +129,8 @@ def marks(
     if noted:
         conflicts = _conflicts(records, resource)
         found[LEADER] = _notes(_ledger_rows(records, resource), conflicts)
-        # If a transaction had several conflicts, the mark describes a conflict that removed other rows, if any did.
+        # A follower's transaction has one mark. If the consumer resolved several conflicts in it, the mark describes a
+        # conflict for which rows were removed, if there is one.
         chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
         last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
         conflict = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")

@@ -41,9 +41,10 @@ _IS_STATEMENT = f"""
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape of a table's records from sequence ``first`` to ``last``: columns and key (``streams.row_digests``).
+    """The shape of a table's records from sequence ``first`` to ``last``: their columns and their key.
 
-    ``number`` is None if no digests can be computed from these records; ``key`` is None for a table without a key.
+    ``number`` is the hash of both; it is None if no digests can be computed from these records
+    (``streams.row_digests``). ``key`` is the hash of the key; it is None for a table without a key.
     """
 
     number: int | None

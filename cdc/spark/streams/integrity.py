@@ -53,7 +53,8 @@ class Integrity:
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The part of the streams that earlier audits checked: ``next`` is each side's first unchecked sequence.
-    ``transactions`` are searched for new records of the same transactions; None if there certainly are none.
+    ``transactions`` are searched for the ids of new transactions, which must not occur twice; None if it is certain
+    that none of them does.
     """
 
     next: Mapping[str, int]

@@ -51,8 +51,8 @@ def unmet(checked: Preconditions) -> list[str]:
     """Lists all reasons why an audit of these streams could not judge, as texts for the user. The list is empty if the
     audit can judge.
 
-    A missing checkpoint or log is not reported if its topic lacks records, or if filters leave the checkpoint or the
-    log out of the topic.
+    A missing checkpoint is not reported if another reason explains it: the topic lacks records, or filters leave the
+    consumer's tables out of the topic. Gaps in the follower's log are not reported if its topic lacks records.
     """
     profiles, leader = checked.profiles, checked.contents.get(LEADER)
     reasons, whole, own = list[str](), set[str](), checked.scope.schema

@@ -46,7 +46,7 @@ def _known_by(image: str, at: Sequence[str]) -> str:
     return _KNOWN_BY.format(image=image, values=", ".join(f"get({image}, {position})" for position in at))
 
 
-# SQL for the identity of a change in ``compare.fold``.
+# SQL for the same identity as in ``digests``, but for a change in the form that ``compare.fold`` computes.
 IDENTITY_OF_CHANGE = _known_by("IF(removes, before, after)", _AT)
 
 _STEPS = steps("old != new", removed="0", added="1", both="2")
@@ -55,8 +55,8 @@ _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGIN
 
 
 def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
-    """Builds a frame of the lineage segments of both sides for the tables in ``names``; ``number`` is a table's index
-    in ``names``.
+    """Builds a frame of both sides' ``lineage``, for the tables ``names``. Rows that were logged under the name
+    (database, table) from sequence ``first`` up to ``end`` belong to the table ``number``, its index in ``names``.
     """
     numbers = {name: number for number, name in enumerate(names)}
     rows = [

@@ -5,8 +5,8 @@ The consumer commits its checkpoint row with the rows that it applies, and runs 
 sequence is in the consumer's ledger (``cdc.model.gtid``). So the ``kind`` of each follower transaction can be
 determined without comparing its rows or its statement with the leader's:
 
-    applied       has a checkpoint row that the consumer moved, or the GTID of a statement: after this transaction
-                  the follower is equal to the leader at sequence ``upto``
+    applied       has a checkpoint row that the consumer moved, or a GTID under which the consumer ran a statement:
+                  after this transaction the follower is equal to the leader at sequence ``upto``
     moved         has a checkpoint row that another client moved: the row shows the follower's position, but the
                   transaction is a foreign write
     bookkeeping   contains only changes that the consumer makes in its own database without moving the checkpoint; or
@@ -74,11 +74,11 @@ def transactions(
     """Computes one row per transaction of the valid ``records``, and caches these rows. Returns them, and the results
     of the ``queries`` on them.
 
-    ``sequences`` belongs to the leader whose checkpoints count; ``ends`` are the last sequences of each side. ``state``
-    is ``whole``, ``torn`` (incomplete), or ``open`` if the topic's end cuts the transaction in two, since the producer
-    writes large transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) bound the leader sequences that a
-    follower's transaction applied. ``kind`` is explained in the module's docstring; it is NULL for the leader's
-    transactions.
+    ``sequences`` belongs to the leader whose checkpoints count; ``ends`` are the last sequences of each side. The
+    column ``state`` is ``whole``, ``torn`` (incomplete), or ``open`` (only the beginning of the transaction is in the
+    topic yet, since the producer writes large transactions in parts). ``since`` (exclusive) and ``upto`` (inclusive)
+    bound the leader sequences that a follower's transaction applied. ``kind`` is explained in the module's docstring;
+    it is NULL for the leader's transactions.
     """
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
@@ -96,9 +96,9 @@ def transactions(
 
 
 def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
-    """Whether a transaction may occur twice (two transactions have the same hash), and whether a checkpoint contains
-    another leader transaction than the transaction that ends at the checkpoint's sequence. Both are False for an
-    undamaged stream.
+    """Determines two facts: whether a transaction may occur twice, because two transactions have the same hash; and
+    whether the id of a leader transaction in a checkpoint is not the id of the transaction that ends at the
+    checkpoint's sequence. Both are False for an undamaged stream.
 
     A checkpoint at a record that copies a table does not count: it contains an earlier transaction (``_with_moved``).
     """
@@ -205,7 +205,7 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
         .when(F.expr("contiguous AND lasts = 0") & at_end, "open")
         .otherwise("torn")
     )
-    # Only the follower runs statements under these GTIDs.
+    # The GTIDs under which the consumer runs statements occur only on the follower.
     statement = F.when(F.col("side") == FOLLOWER, F.coalesce("noted", F.expr(_former(sequences.resource))))
     classified = _noted(grouped, sequences).withColumns({
         "state": state,
@@ -224,8 +224,8 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
 
 
 def _former(resource: str) -> str:
-    """Returns SQL for the sequence of a statement that an earlier version of ``cdc`` ran: the GTIDs of this version
-    count from 1, sequences count from 0.
+    """Returns SQL for the leader's sequence of a statement that an earlier version of ``cdc`` ran on the follower. In
+    that version, the number in the statement's GTID was the sequence plus 1, since GTIDs count from 1.
     """
     return f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT) - 1"
 
@@ -294,7 +294,8 @@ def changed_by_others(resource: str) -> str:
     checkpoint, and for a record of any other table. Rows that consumers of other leaders keep in the same tables are
     ignored.
     """
-    # A consumer without the privilege to assign GTIDs updates the row of an intent at each attempt.
+    # Before the consumer runs a statement, it commits an "intent" to the ledger. Without the privilege to assign GTIDs,
+    # it updates this row at each attempt to run the statement.
     was_one = f"(r.before IS NULL OR {_cell('r.before', 'state', 'Enum')} = 'intent')"
     notes_an_intent = f"forall(rows, r -> {was_one} AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
     first_checkpoint = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'sequence', 'SignedInteger')} = '-1')"
@@ -381,9 +382,9 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """Adds the ids in ``ranges`` to the ``known`` ids. ``ends`` maps each side to a sequence; ranges that contain only
-    transactions that end after the sequence of their side are left out. Returns None if ``known`` or ``ranges`` is
-    None, or if the ids have too many prefixes.
+    """Adds the ids in ``ranges`` to the ``known`` ids. Leaves out a range if all of its transactions end after the
+    sequence in ``ends`` of their side. Returns None if ``known`` or ``ranges`` is None, or if the ids have too many
+    prefixes (a prefix is an id without the number at its end).
 
     If the ids with a prefix form too many intervals, the intervals with the smallest gaps between them are merged.
     """

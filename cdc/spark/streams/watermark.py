@@ -80,9 +80,9 @@ def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = 
     """Finds the first gap: leader sequences (after, up to) that the checkpoint passed without a logged transaction.
     Returns None if there is no gap.
 
-    Each applied transaction starts at the sequence where another transaction ended. If a transaction starts at another
-    sequence, the part of the log that led to its start is missing. ``reached`` is a sequence at which an earlier
-    transaction, which is not among ``transactions``, ended.
+    Each applied transaction starts at the sequence where another transaction ended. If one starts at another sequence,
+    the log lacks the transactions before it. ``begins`` is the sequence at which the log begins. ``reached`` is a
+    sequence at which an earlier transaction, which is not among ``transactions``, ended.
     """
     applied, starts = transactions.where(_MOVES_CHECKPOINT), _starts(transactions)
     logged = "reached" if reached is None else f"(reached OR at = {reached})"
