@@ -116,7 +116,7 @@ def _follower(stream: StreamAnswers, follower: ProfileAnswers) -> Iterator[Sente
         yield from _consumer(stream, follower, status)
         for entry in status.open:
             yield Sentence(
-                WAITS, f"{name} runs a statement since {entry.at} UTC, or has refused it: {excerpt(entry.statement)}"
+                WAITS, f"{name} has run a statement since {entry.at} UTC, or refused it: {excerpt(entry.statement)}"
             )
         if status.skipped:
             yield Sentence(

@@ -73,7 +73,7 @@ def test_nothing_waits() -> None:
         (
             stream(leader(), follower(status(open=(OPEN,)))),
             WAITS,
-            "runs a statement since 2027-01-15 08:00:00 UTC, or has refused it: ALTER TABLE t ADD c INT",
+            "has run a statement since 2027-01-15 08:00:00 UTC, or refused it: ALTER TABLE t ADD c INT",
         ),
         (stream(leader(), follower(status(skipped=(OPEN,)))), INFO, "does without 1 records"),
         (stream(leader()), INFO, "No profile of a follower was given"),
