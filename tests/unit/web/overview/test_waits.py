@@ -58,6 +58,7 @@ def test_nothing_waits() -> None:
         (stream(leader(), follower(error="down")), BAD, f"Follower {FOLLOWER_NAME} does not answer the page: down."),
         (stream(leader(), follower(status(79, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 20 records wait."),
         (stream(leader(), follower(status(consumer=None))), WAITS, f"on follower {FOLLOWER_NAME}, and none waits."),
+        (stream(leader(), follower(status(98, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 1 record waits."),
         (stream(leader(), follower(PAUSED)), WAITS, "is paused, and 20 records wait; SIGUSR2 ends the pause."),
         (
             stream(leader(), follower(status(79), given=program(consumer_held_seconds=70))),
@@ -75,7 +76,7 @@ def test_nothing_waits() -> None:
             WAITS,
             "has run a statement since 2027-01-15 08:00:00 UTC, or refused it: ALTER TABLE t ADD c INT",
         ),
-        (stream(leader(), follower(status(skipped=(OPEN,)))), INFO, "does without 1 records"),
+        (stream(leader(), follower(status(skipped=(OPEN,)))), INFO, "does without 1 record that"),
         (stream(leader()), INFO, "No profile of a follower was given"),
     ],
 )
