@@ -84,9 +84,13 @@ def _program(profile: ProfileAnswers | None, name: str, *, waiting: str) -> Iter
     if profile.program.error:
         yield Sentence(BAD, f"{name} does not answer: {profile.program.error}.")
     elif profile.program.value:
+        level = WAITS if profile.program.value.figures.get(waiting) else BAD
+        reasons = {check: says.removeprefix("no answer: ") for check, says in profile.program.value.failing.items()}
         for check, says in profile.program.value.failing.items():
-            level = WAITS if profile.program.value.figures.get(waiting) else BAD
-            yield Sentence(level, f"{name} reports that {check} fails: {says}.")
+            # While a server is away, the stream fails for the reason of its check, which is said once.
+            if not any(reasons[check] in other and reasons[check] != other for other in reasons.values()):
+                end = "" if says.endswith((".", "?", "!")) else "."
+                yield Sentence(level, f"{name} reports that the check of {check} fails: {says}{end}")
 
 
 def _copies(stream: StreamAnswers) -> Iterator[Sentence]:

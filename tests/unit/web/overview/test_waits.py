@@ -1,5 +1,6 @@
 """What waits for what, and why, in sentences."""
 
+import re
 from dataclasses import replace
 from datetime import datetime
 
@@ -42,12 +43,19 @@ def test_nothing_waits() -> None:
         (
             stream(leader(given=program(failing={"leader": "gone"}, producer_waiting=1)), follower()),
             WAITS,
-            "The producer reports that leader fails: gone.",
+            "The producer reports that the check of leader fails: gone.",
         ),
         (
             stream(leader(given=program(failing={"leader": "gone"})), follower()),
             BAD,
-            "The producer reports that leader fails: gone.",
+            "The producer reports that the check of leader fails: gone.",
+        ),
+        (
+            stream(
+                leader(given=program(failing={"stream": "away: X; hint: is it?", "kafka": "no answer: X"})), follower()
+            ),
+            BAD,
+            "The producer reports that the check of stream fails: away: X; hint: is it?",
         ),
         (
             stream(leader(given=program(table="a.b", producer_copying_waits=1)), follower()),
@@ -96,6 +104,12 @@ def test_the_worst_comes_first() -> None:
 
 def test_a_silence_is_not_held_against_the_producer_while_kafka_is_away() -> None:
     assert "No producer" not in str(said(stream(written_at=NOW - 900, error="refused")))
+
+
+def test_a_reason_of_two_checks_is_said_once() -> None:
+    failing = {"stream": "away: X; hint: is it?", "kafka": "no answer: X", "leader": "gone", "disk": "gone"}
+    found = [text for _, text in said(stream(leader(given=program(failing=failing)), follower())) if "check of" in text]
+    assert [re.findall(r"check of (\w+)", text)[0] for text in found] == ["stream", "leader", "disk"]
 
 
 def test_good_news_needs_every_follower() -> None:
