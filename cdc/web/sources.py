@@ -144,7 +144,7 @@ class Polled(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class AuditAnswer:
     """The main figures of report.json, named as in that file; ``page`` is true if report.html exists. ``not_compared``
-    counts the rows on which a verdict of no drift says nothing, ``under_copy`` such tables.
+    counts the rows that no verdict covers, ``under_copy`` such tables.
     """
 
     verdict: str

@@ -87,7 +87,7 @@ def _program(profile: ProfileAnswers | None, name: str, *, waiting: str) -> Iter
         level = WAITS if profile.program.value.figures.get(waiting) else BAD
         reasons = {check: says.removeprefix("no answer: ") for check, says in profile.program.value.failing.items()}
         for check, says in profile.program.value.failing.items():
-            # While a server is away, the stream fails for the reason of its check, which is said once.
+            # While a server is away, the stream fails for the reason of its check: one sentence has both.
             if not any(reasons[check] in other and reasons[check] != other for other in reasons.values()):
                 end = "" if says.endswith((".", "?", "!")) else "."
                 yield Sentence(level, f"{name} reports that the check of {check} fails: {says}{end}")
