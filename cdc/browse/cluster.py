@@ -28,11 +28,13 @@ __all__ = [
     "cluster_summary",
     "group",
     "groups",
+    "topic_readers",
     "topic_settings",
     "topic_summary",
 ]
 
 _ANSWER_SECONDS = 10.0
+_INTERNAL = "__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class TopicSummary:
     @property
     def internal(self) -> bool:
         """Whether the topic is one of Kafka's own."""
-        return self.name.startswith("__")
+        return self.name.startswith(_INTERNAL)
 
     @property
     def messages(self) -> int:
@@ -116,13 +118,15 @@ def cluster_summary(
     properties: Mapping[str, Any], *, text: str = "", begin: int = 0, limit: int = 100
 ) -> ClusterSummary:
     """Describes the cluster, and at most ``limit`` topics whose names contain ``text``, regardless of case. The topics
-    are sorted by name; the first one has the number ``begin``. ``properties`` are librdkafka's, with ``group.id``.
+    are sorted by name, Kafka's own last; the first one has the number ``begin``. ``properties`` are librdkafka's, with
+    ``group.id``.
 
     Raises UserError if Kafka does not answer.
     """
     with answering(properties, where=str(properties.get("bootstrap.servers", ""))):
         known = _metadata(properties)
-        found = sorted(name for name in known.topics if text.lower() in name.lower())
+        names = (name for name in known.topics if text.lower() in name.lower())
+        found = sorted(names, key=lambda name: (name.startswith(_INTERNAL), name))
         topics = _topics(properties, {name: known.topics[name] for name in found[begin : begin + limit]})
     partitions = [each for topic in known.topics.values() for each in topic.partitions.values()]
     leads = Counter(each.leader for each in partitions)
@@ -250,6 +254,18 @@ def groups(properties: Mapping[str, Any], *, text: str = "", begin: int = 0, lim
         found = sorted(name for name in states if text.lower() in name.lower())
         wanted = {name: states[name] for name in found[begin : begin + limit]}
         return Groups(tuple(_described(properties, wanted)), len(found))
+
+
+def topic_readers(properties: Mapping[str, Any], topic: str, *, limit: int = 200) -> Groups:
+    """Lists the groups that have committed offsets for ``topic``, each with its offsets there only. The brokers do not
+    know the groups of a topic, so at most ``limit`` groups are asked, in the order of their names; ``found`` is the
+    number of all groups. Raises UserError if Kafka does not answer.
+    """
+    asked = groups(properties, limit=limit)
+    here = (
+        replace(each, places=tuple(place for place in each.places if place.topic == topic)) for each in asked.groups
+    )
+    return Groups(tuple(each for each in here if each.places), asked.found)
 
 
 def group(properties: Mapping[str, Any], name: str) -> Group | None:

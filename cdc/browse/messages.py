@@ -1,7 +1,8 @@
 """Reads messages of any topic unchanged; commits no offset and creates no topic."""
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any, Self
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
     TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -26,16 +28,19 @@ from cdc.model.values import UNSEEN, visible
 __all__ = [
     "FETCH",
     "NOTHING",
+    "Found",
     "Shown",
     "Window",
     "answering",
     "as_hex",
     "as_json",
     "as_text",
+    "newest",
     "window",
 ]
 
 _HEX_WIDTH = 16
+_FIRST_STEP, _STEP = 400, 4_000  # offsets that are read at once, of all partitions together
 _MOST_INDENTED = 20  # how many times longer indents may make a JSON text; they make a record about 4 times longer
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
@@ -146,6 +151,136 @@ def window(
     if found:
         low, high = found[0].offset, found[-1].offset + 1
     return Window(tuple(found), begin, end, low if low > begin else None, high if high < end else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Messages of several partitions, the newest first. ``ranges`` has the first offset and the end of each partition,
+    ``looked`` the offset from which on each was searched; with ``ends=looked`` the search goes on. ``is_whole`` is true
+    if nothing is left to search.
+    """
+
+    messages: tuple[Shown, ...]
+    ranges: dict[int, tuple[int, int]]
+    looked: dict[int, int]
+    is_whole: bool
+
+
+def newest(
+    properties: Mapping[str, Any],
+    topic: str,
+    partitions: Collection[int],
+    *,
+    text: str = "",
+    since_ms: int | None = None,
+    ends: Mapping[int, int] | None = None,
+    count: int = 50,
+    seconds: float = 3.0,
+    committed: bool = True,
+    value_bytes: int = 100_000,
+) -> Found:
+    """Reads backwards through ``partitions``, from ``ends`` or the newest messages on, and returns the ``count`` newest
+    messages whose key, value or headers contain ``text``, regardless of the case of ASCII letters. Ends earlier at
+    messages older than ``since_ms``, and after about ``seconds``.
+
+    The messages of each partition stay in the order of their offsets, whatever their timestamps are. Raises
+    Disconnected, and UserError if there is no such topic or partition.
+    """
+    places = [(topic, number) for number in sorted(partitions)]
+    with answering(properties, where=f"topic {topic}"):
+        _require(properties, topic, max(partitions))
+        begins, highs = begin_offsets(properties, places), end_offsets(properties, places, committed=committed)
+        lows = begins if since_ms is None else time_offsets(properties, places, since_ms)
+        given = {(topic, number): end for number, end in (ends or {}).items()}
+        reached = {place: max(lows[place], min(given.get(place, high), high)) for place, high in highs.items()}
+        wanted = partial(_matching, text=text.encode().lower(), value_bytes=value_bytes)
+        found, reached = _search(properties, reached, lows, wanted, count=count, seconds=seconds, committed=committed)
+    taken, looked = _merged(found, reached, count)
+    ranges = {place[1]: (begins[place], highs[place]) for place in places}
+    return Found(taken, ranges, {place[1]: offset for place, offset in looked.items()}, looked == lows)
+
+
+def _search(
+    properties: Mapping[str, Any],
+    reached: dict[Partition, int],
+    lows: Mapping[Partition, int],
+    wanted: Callable[[Message], Shown | None],
+    *,
+    count: int,
+    seconds: float,
+    committed: bool,
+) -> tuple[dict[Partition, list[Shown]], dict[Partition, int]]:
+    """Reads backwards from the offsets ``reached``, in steps of all partitions together. Returns the ``wanted``
+    messages of each partition, and the offsets reached.
+    """
+    found = {place: list[Shown]() for place in reached}
+    give_up, step = time.monotonic() + seconds, _FIRST_STEP
+    consumer = connected(FETCH | dict(properties), committed=committed)
+    try:
+        while not _is_settled(found, reached, lows, count) and time.monotonic() < give_up:
+            left = {place: high for place, high in reached.items() if high > lows[place]}
+            starts = {place: max(lows[place], high - max(1, step // len(left))) for place, high in left.items()}
+            for place, read in _read(consumer, starts, left, wanted, str(properties.get("group.id", ""))).items():
+                found[place][:0] = read
+            reached, step = reached | starts, _STEP
+    finally:
+        consumer.close()
+    return found, reached
+
+
+def _matching(message: Message, *, text: bytes, value_bytes: int) -> Shown | None:
+    whole = Shown.of(message)
+    parts = [whole.key, whole.value, *(part for name, content in whole.headers for part in (name.encode(), content))]
+    if text and not any(text in part.lower() for part in parts if part is not None):
+        return None
+    return Shown.of(message, value_bytes=value_bytes)
+
+
+def _read(
+    consumer: Consumer,
+    starts: Mapping[Partition, int],
+    ends: Mapping[Partition, int],
+    wanted: Callable[[Message], Shown | None],
+    group: str,
+) -> dict[Partition, list[Shown]]:
+    """Reads the offsets from ``starts`` to ``ends``, and keeps the ``wanted`` messages."""
+    read = {place: list[Shown]() for place in starts}
+    for message in between(consumer, starts, ends, group):
+        shown = wanted(message)
+        if shown is not None:
+            read[shown.topic, shown.partition].append(shown)
+    return read
+
+
+def _is_settled(
+    found: Mapping[Partition, list[Shown]], reached: Mapping[Partition, int], lows: Mapping[Partition, int], count: int
+) -> bool:
+    """Whether nothing is left to read, or the ``count`` newest messages are among those ``found``: what is left in each
+    partition comes before the oldest message found there.
+    """
+    times = sorted((_time(each) for messages in found.values() for each in messages), reverse=True)
+    left = [place for place, offset in reached.items() if offset > lows[place]]
+    oldest = [_time(found[place][0]) if found[place] else None for place in left]
+    return not left or (len(times) >= count and all(each is not None and each <= times[count - 1] for each in oldest))
+
+
+def _merged(
+    found: Mapping[Partition, list[Shown]], reached: Mapping[Partition, int], count: int
+) -> tuple[tuple[Shown, ...], dict[Partition, int]]:
+    """Takes the ``count`` newest of the messages ``found``, of each partition the last one first. Returns them, and the
+    offsets from which on all is read or taken: the next search reads again what is left over.
+    """
+    taken: list[Shown] = []
+    rest = {place: list(messages) for place, messages in found.items()}
+    while len(taken) < count and any(rest.values()):
+        place = max((each for each in rest if rest[each]), key=lambda each: _time(rest[each][-1]))
+        taken.append(rest[place].pop())
+    left = {place: messages[-1].offset + 1 for place, messages in rest.items() if messages}
+    return tuple(taken), {**reached, **left}
+
+
+def _time(message: Shown) -> int:
+    return message.timestamp_ms or 0
 
 
 def _from(

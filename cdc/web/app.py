@@ -65,7 +65,14 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
     def login(wrong: bool) -> str:
         return render("login.html", wrong=wrong, user=bool(access.user))
 
-    return Starlette(routes=routes, middleware=[Middleware(Guard, access=access, login=login)])
+    async def not_found(_: Request, __: Exception) -> Response:
+        return HTMLResponse(show("problem.html", error="There is no such page.", back="/", tab=""), 404)
+
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, access=access, login=login)],
+        exception_handlers={404: not_found},
+    )
 
 
 def _record_routes(watched: Watched, *, show: Callable[..., str], cache: Path, stop: threading.Event) -> list[Route]:

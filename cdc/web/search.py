@@ -3,7 +3,7 @@ links. Pure.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote, urlencode
@@ -13,9 +13,10 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from cdc.browse.entries import KINDS, Filter, parsed_kinds, parsed_time
 from cdc.errors import UserError
 
-__all__ = ["Search", "number", "record_address", "records_address"]
+__all__ = ["MessageSearch", "Search", "number", "record_address", "records_address"]
 
 _SEQUENCES = re.compile(r"(?P<first>\d{1,18})?(?P<range>-)?(?P<last>\d{1,18})?", re.ASCII)
+_ALL_AT_ONCE = 100  # the most partitions that are read together
 _TEXTS = ("table", "key", "since", "upto", "gtid", "sequence")
 
 
@@ -114,6 +115,65 @@ class _Number(IntegerConvertor):
 
 
 register_url_convertor("number", _Number())
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSearch:
+    """Which messages of a topic are asked for. ``partition`` is None for all partitions. ``single`` is the offset of
+    the only message, ``until`` the offset before which messages of one partition are read, ``ends`` the offsets before
+    which those of several are.
+    """
+
+    partition: int | None
+    text: str = ""
+    since: str = ""
+    offset: int | None = None
+    until: int | None = None
+    single: int | None = None
+    uncommitted: bool = False
+    ends: Mapping[int, int] | None = None
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str], partitions: Collection[int]) -> Self:
+        """Parses a query for a topic with these ``partitions``. Raises UserError for an invalid offset or time."""
+        texts = {name: query.get(name, "").strip() for name in ("partition", "text", "since")}
+        offset, until, single = (_offset(query.get(name, "")) for name in ("offset", "until", "single"))
+        partition = number(texts["partition"])
+        if partition is None and (
+            (offset, until, single) != (None, None, None) or not 1 < len(partitions) <= _ALL_AT_ONCE
+        ):
+            partition = min(partitions, default=0)
+        places = sorted(partitions) if partition is None else [partition]
+        marks = [number(each) for each in query.get("ends", "").split(".")]
+        ends = {place: mark for place, mark in zip(places, marks, strict=False) if mark is not None}
+        if texts["since"]:
+            parsed_time(texts["since"])
+        return cls(
+            partition, texts["text"], texts["since"], offset, until, single, query.get("uncommitted") == "1",
+            ends if len(ends) == len(places) else None,
+        )  # fmt: skip
+
+    @property
+    def since_ms(self) -> int | None:
+        """The time from which on messages are asked for, in milliseconds since 1970."""
+        return parsed_time(self.since) // 1000 if self.since else None
+
+    def query(self, **changes: object) -> str:
+        """Writes the search as the query of an address, without its place in the topic, and with these ``changes``."""
+        partition = "all" if self.partition is None else self.partition
+        kept = {"partition": partition, "text": self.text, "uncommitted": "1" if self.uncommitted else ""}
+        return urlencode({name: value for name, value in (kept | changes).items() if value not in ("", None)})
+
+
+def _offset(text: str) -> int | None:
+    """Parses an offset, also as the page shows it (1,234)."""
+    bare = text.strip().replace(",", "")
+    found = number(bare)
+    if bare and found is None:
+        raise UserError(
+            f"{text!r} is no offset", code="CDC-BROWSE-NO-OFFSET", hint="write a number as the page shows it: 1,234"
+        )
+    return found
 
 
 def number(text: str | None) -> int | None:

@@ -143,7 +143,9 @@ class Polled(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class AuditAnswer:
-    """The main figures of report.json, named as in that file; ``page`` is true if report.html exists."""
+    """The main figures of report.json, named as in that file; ``page`` is true if report.html exists. ``not_compared``
+    counts the rows that no verdict covers, ``under_copy`` such tables.
+    """
 
     verdict: str
     audited_at: str
@@ -155,6 +157,8 @@ class AuditAnswer:
     drifted_by_cause: dict[str, int] = field(default_factory=dict)
     schema_drift: int = 0
     foreign_writes: int = 0
+    not_compared: int = 0
+    under_copy: int = 0
     reasons: tuple[str, ...] = ()
     page: bool = False
 
@@ -174,6 +178,8 @@ def parsed_report(body: dict[str, Any], *, page: bool) -> AuditAnswer:
         drifted_by_cause={str(cause): int(rows) for cause, rows in body["drifted_by_cause"].items()},
         schema_drift=int(body["schema_drift"]),
         foreign_writes=int(body["foreign_writes"]),
+        not_compared=sum(int(each.get("not_compared", 0)) for each in body["tables"]),
+        under_copy=len(body.get("under_copy", ())),
         reasons=tuple(map(str, body["reasons"])),
         page=page,
     )

@@ -11,16 +11,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from cdc.browse.cluster import cluster_summary, group, groups, topic_settings, topic_summary
-from cdc.browse.entries import parsed_time
-from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, window
+from cdc.browse.cluster import Groups, cluster_summary, group, groups, topic_readers, topic_settings, topic_summary
+from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, newest, window
 from cdc.errors import CdcError, UserError
-from cdc.web.search import number
+from cdc.web.search import MessageSearch, number
 
 __all__ = ["FORMS", "Cluster", "Pages", "ShownMessage", "TopicPages", "shown_message"]
 
 FORMS = ("auto", "text", "hex", "json")
-_ON_A_PAGE, _TOPICS, _GROUPS, _PARTITIONS = 25, 100, 50, 100
+_ON_A_PAGE, _TOPICS, _GROUPS, _PARTITIONS, _READERS = 25, 100, 50, 100, 200
+_STATUSES = {
+    "CDC-TOPIC-MISSING": 404, "CDC-BROWSE-NO-PARTITION": 404, "CDC-BROWSE-NO-OFFSET": 400, "CDC-BROWSE-TIME": 400,
+}  # fmt: skip
 _FEW_BYTES, _ALL_BYTES = 4_000, 1_000_000
 _TEXT_CONTROLS = frozenset(range(0x20)) - frozenset(b"\t\n\r")
 
@@ -130,7 +132,8 @@ class TopicPages:
             try:
                 return HTMLResponse(answer(request, which, self._clusters[which - 1]))
             except CdcError as error:
-                return HTMLResponse(self._show("problem.html", error=error, back="/topics"), 503)
+                text = self._show("problem.html", error=error, back="/topics")
+                return HTMLResponse(text, _STATUSES.get(error.code, 503))
 
         return answered
 
@@ -148,38 +151,48 @@ class TopicPages:
 
     def _messages(self, request: Request, which: int, cluster: Cluster) -> str:
         topic, query = request.path_params["topic"], request.query_params
-        place = {name: number(query.get(name)) for name in ("partition", "offset", "until", "single")}
+        summary = topic_summary(cluster.properties, topic)
+        search = MessageSearch.parse(query, summary.partitions)
         form = query.get("form", "auto") if query.get("form") in FORMS else "auto"
-        single, since, partition = place["single"], query.get("since", "").strip(), place["partition"] or 0
-        found = window(
-            cluster.properties,
-            topic,
-            partition,
-            offset=place["offset"] if single is None else single,
-            until=place["until"] if single is None else None,
-            since_ms=parsed_time(since) // 1000 if since and single is None else None,
-            count=_ON_A_PAGE if single is None else 1,
-            committed=query.get("uncommitted") != "1",
-            value_bytes=_FEW_BYTES if single is None else _ALL_BYTES,
-        )
-        messages = [shown_message(each, form=form, in_list=single is None) for each in found.messages]
-        return self._show(
-            "messages.html", number=which, topic=topic, known=cluster.known.get(topic, ""), window=found,
-            messages=messages, partition=partition, summary=topic_summary(cluster.properties, topic),
-            form=form, forms=FORMS, single=single, uncommitted=query.get("uncommitted") == "1",
-            offset=place["offset"], since=since,
+        shared: dict[str, Any] = {
+            "number": which, "topic": topic, "known": cluster.known.get(topic, ""), "summary": summary,
+            "forms": FORMS, "form": form, "search": search,
+        }  # fmt: skip
+        committed = not search.uncommitted
+        if search.partition is None or search.text:
+            partitions = summary.partitions if search.partition is None else (search.partition,)
+            found = newest(
+                cluster.properties, topic, partitions, text=search.text, since_ms=search.since_ms, ends=search.ends,
+                count=_ON_A_PAGE, committed=committed, value_bytes=_FEW_BYTES,
+            )  # fmt: skip
+            messages = [shown_message(each, form=form, in_list=True) for each in found.messages]
+            return self._show("messages.html", messages=messages, found=found, window=None, **shared)
+        one = search.single is not None
+        part = window(
+            cluster.properties, topic, search.partition, offset=search.single if one else search.offset,
+            until=None if one else search.until, since_ms=None if one else search.since_ms,
+            count=1 if one else _ON_A_PAGE, committed=committed, value_bytes=_ALL_BYTES if one else _FEW_BYTES,
         )  # fmt: skip
+        messages = [shown_message(each, form=form, in_list=not one) for each in part.messages]
+        messages.reverse()
+        return self._show("messages.html", messages=messages, found=None, window=part, **shared)
 
     def _partitions(self, request: Request, which: int, cluster: Cluster) -> str:
         topic, begin = request.path_params["topic"], number(request.query_params.get("begin")) or 0
-        settings, problem = {}, None
+        settings, readers, problems = dict[str, str](), Groups((), 0), []
+        summary = topic_summary(cluster.properties, topic)
         try:
             settings = topic_settings(cluster.properties, topic)
         except UserError as error:  # a user may be allowed to read a topic, and not its settings
-            problem = error
+            problems.append(error)
+        try:
+            readers = topic_readers(cluster.properties, topic, limit=_READERS)
+        except UserError as error:
+            problems.append(error)
         return self._show(
             "partitions.html", number=which, topic=topic, known=cluster.known.get(topic, ""), settings=settings,
-            problem=problem, summary=topic_summary(cluster.properties, topic), pages=Pages(begin, _PARTITIONS),
+            readers=readers, asked_groups=_READERS, problems=problems, summary=summary,
+            pages=Pages(begin, _PARTITIONS),
         )  # fmt: skip
 
     def _groups(self, request: Request, which: int, cluster: Cluster) -> str:

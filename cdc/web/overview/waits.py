@@ -84,9 +84,13 @@ def _program(profile: ProfileAnswers | None, name: str, *, waiting: str) -> Iter
     if profile.program.error:
         yield Sentence(BAD, f"{name} does not answer: {profile.program.error}.")
     elif profile.program.value:
+        level = WAITS if profile.program.value.figures.get(waiting) else BAD
+        reasons = {check: says.removeprefix("no answer: ") for check, says in profile.program.value.failing.items()}
         for check, says in profile.program.value.failing.items():
-            level = WAITS if profile.program.value.figures.get(waiting) else BAD
-            yield Sentence(level, f"{name} reports that {check} fails: {says}.")
+            # While a server is away, the stream fails for the reason of its check: one sentence has both.
+            if not any(reasons[check] in other and reasons[check] != other for other in reasons.values()):
+                end = "" if says.endswith((".", "?", "!")) else "."
+                yield Sentence(level, f"{name} reports that the check of {check} fails: {says}{end}")
 
 
 def _copies(stream: StreamAnswers) -> Iterator[Sentence]:
@@ -116,11 +120,11 @@ def _follower(stream: StreamAnswers, follower: ProfileAnswers) -> Iterator[Sente
         yield from _consumer(stream, follower, status)
         for entry in status.open:
             yield Sentence(
-                WAITS, f"{name} runs a statement since {entry.at} UTC, or has refused it: {excerpt(entry.statement)}"
+                WAITS, f"{name} has run a statement since {entry.at} UTC, or refused it: {excerpt(entry.statement)}"
             )
         if status.skipped:
             yield Sentence(
-                INFO, f"{name} does without {len(status.skipped):,} records that an operator had skipped (--skip)."
+                INFO, f"{name} does without {_records(len(status.skipped))} that an operator had skipped (--skip)."
             )
     yield from _program(follower, f"The consumer of {follower.name}", waiting="cdc_consumer_waiting")
 
@@ -131,11 +135,11 @@ def _consumer(stream: StreamAnswers, follower: ProfileAnswers, status: Status) -
     left = max(0, entry.next_sequence - 1 - (-1 if sequence is None else sequence)) if entry else 0
     name = f"Follower {follower.name}"
     if status.consumer is None:
-        waits = f": {count(left)} records wait" if left else ", and none waits"
+        waits = f": {_waiting(left)}" if left else ", and none waits"
         yield Sentence(BAD if left else WAITS, f"No consumer runs on {name[0].lower()}{name[1:]}{waits}.")
         return
     if status.paused:
-        yield Sentence(WAITS, f"The consumer of {follower.name} is paused, and {count(left)} records wait; "
+        yield Sentence(WAITS, f"The consumer of {follower.name} is paused, and {_waiting(left)}; "
                               f"SIGUSR2 ends the pause.")  # fmt: skip
         return
     program = follower.program.value if follower.program and not follower.program.error else None
@@ -146,7 +150,15 @@ def _consumer(stream: StreamAnswers, follower: ProfileAnswers, status: Status) -
         late, speed = seconds_late(stream, follower), applying_rate(stream.samples, follower.name)
         oldest = f", the oldest at most {duration(late)} old" if late is not None else ""
         takes = f", about {duration(left / speed)} at {count(speed)} records a second" if speed and speed >= 1 else ""
-        yield Sentence(WAITS, f"{name} has {count(left)} records to apply{oldest}{takes}.")
+        yield Sentence(WAITS, f"{name} has {_records(left)} to apply{oldest}{takes}.")
+
+
+def _records(number: int) -> str:
+    return f"{count(number)} {'record' if number == 1 else 'records'}"
+
+
+def _waiting(number: int) -> str:
+    return f"{_records(number)} {'waits' if number == 1 else 'wait'}"
 
 
 def _nothing(stream: StreamAnswers) -> Iterator[Sentence]:

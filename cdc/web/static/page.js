@@ -1,6 +1,10 @@
 "use strict";
 // The server renders everything, and escapes all values; this only puts changed parts in the place of old ones.
 (() => {
+  // On a phone the page's own link comes into view; scrollIntoView would have the keyboard begin there, too.
+  const bar = document.querySelector(".bar nav"), here = bar?.querySelector("[aria-current]");
+  if (here) bar.scrollLeft = here.offsetLeft - bar.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+
   const sign = document.getElementById("live");
   if (sign) {
     const events = new EventSource(sign.dataset.events);

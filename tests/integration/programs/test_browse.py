@@ -7,6 +7,7 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toml
@@ -15,7 +16,7 @@ from confluent_kafka.admin import NewTopic
 
 import cdc
 from cdc.browse import messages
-from cdc.browse.cluster import ReadPlace, cluster_summary, group, groups, topic_settings, topic_summary
+from cdc.browse.cluster import ReadPlace, cluster_summary, group, groups, topic_readers, topic_settings, topic_summary
 from cdc.browse.entries import Filter
 from cdc.browse.index import Index
 from cdc.browse.query import Queries
@@ -214,6 +215,48 @@ def test_messages_of_any_topic_are_shown_as_they_are(tmp_path: Path, kafka: Kafk
         messages.window(properties, name, 2)
 
 
+def test_the_newest_messages_of_several_partitions_and_those_that_contain_a_text(tmp_path: Path, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    admin = kafka.admin()
+    # The times are old, and retention would delete the messages.
+    admin.create_topics([NewTopic(name, 3, config={"retention.ms": "-1"})])[name].result(LIMIT_SECONDS)
+    own = {"bootstrap.servers": kafka.bootstrap_servers}
+    producer = Producer(own)
+    # The first partition has most, and the newest; the times of the second go back.
+    for number in range(900):
+        producer.produce(name, f"v{number}" if number % 300 else "a NEEDLE", None, 0, timestamp=10_000 + number)
+    for number in range(10):
+        producer.produce(
+            name, "w", f"k{number}", 1, headers=[("h", b"needle")] * (number == 4), timestamp=9_000 - number
+        )
+    assert producer.flush(LIMIT_SECONDS) == 0
+    properties = own | {"group.id": name}
+
+    def pages(count: int, **search: Any) -> tuple[list[list[tuple[int, int]]], list[bool]]:
+        ends, shown, whole = None, [], [False]
+        while not whole[-1]:
+            part = messages.newest(properties, name, [0, 1, 2], count=count, ends=ends, **search)
+            shown.append([(each.partition, each.offset) for each in part.messages])
+            ends = part.looked
+            whole.append(part.is_whole)
+        return shown, whole[1:]
+
+    every, whole = pages(300)
+    assert [each for page in every for each in page] == [(0, number) for number in range(899, -1, -1)] + [
+        (1, number) for number in range(9, -1, -1)
+    ]
+    assert ([len(page) for page in every], whole) == ([300, 300, 300, 10], [False, False, False, True])
+    hits = [(0, 600), (0, 300), (0, 0), (1, 4)]
+    assert pages(100, text="Needle") == ([hits], [True])
+    assert pages(1, text="Needle")[0] == [[hit] for hit in hits]
+    assert pages(100, text="k7")[0] == [[(1, 7)]]
+    late = messages.newest(properties, name, [0, 1, 2], since_ms=10_898)
+    assert ([each.offset for each in late.messages], late.is_whole) == ([899, 898], True)
+    assert messages.newest(properties, name, [1], text="absent").ranges == {1: (0, 10)}
+    with pytest.raises(UserError, match="the topic has no partition 3"):
+        messages.newest(properties, name, [3])
+
+
 def test_a_cluster_its_topics_and_their_readers_are_described(tmp_path: Path, kafka: Kafka) -> None:
     name = own_name(tmp_path)
     own = {"bootstrap.servers": kafka.bootstrap_servers}
@@ -247,6 +290,9 @@ def test_a_cluster_its_topics_and_their_readers_are_described(tmp_path: Path, ka
     assert [(each.client, each.partitions) for each in joined.members] == [("a reader", 2)]
     assert (only.state, only.members, only.lag, only.topics) == ("empty", (), 2, (name,))
     assert only.places == (ReadPlace(name, 1, 3, 5, "noted"),)
+    readers = topic_readers(properties, name, limit=10_000)
+    assert [(each.name, each.lag) for each in readers.groups] == [(only.name, 2)]
+    assert topic_readers(properties, name, limit=0).groups == () and readers.found >= 2
     assert group(properties, only.name) == only and group(properties, f"{name}-never") is None
     consumer.close()
 

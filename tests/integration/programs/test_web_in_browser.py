@@ -148,6 +148,7 @@ def no_page_is_wider_than_a_phone(page: BrowserSession, base: str, topic: str) -
     page.screen(PHONE)
     addresses = ["/", "/streams/1/records", "/streams/1/records/2", "/streams/1/records/3", "/streams/1/transactions/3",
                  "/topics", f"/clusters/1/topics/{topic}", f"/clusters/1/topics/{topic}?form=hex",
+                 f"/clusters/1/topics/{topic}?text=hacked", "/clusters/1/topics/__consumer_offsets",
                  f"/clusters/1/topics/{topic}/partitions", "/clusters/1/groups",
                  "/clusters/1/group?name=absent"]  # fmt: skip
     for address in addresses:

@@ -76,7 +76,8 @@ def test_the_index_is_looked_at_without_kafka(app: Starlette) -> None:
         ("/audit/report.json", 200, "{}"),
         ("/audit/secret", 404, "There is no report"),
         ("/audit/..%2fsecret", 404, ""),
-        ("/nothing", 404, ""),
+        ("/nothing", 404, "There is no such page."),
+        ("/clusters/1/topics/a?offset=1x", 503, "does not answer"),
     ],
 )  # fmt: skip
 def test_an_address(app: Starlette, path: str, status: int, part: str) -> None:

@@ -24,16 +24,17 @@ def test_topics_come_page_by_page_with_the_brokers_that_lead_them() -> None:
     values = {"problems": [], "wanted": HOSTILE, "clusters": [(1, Cluster("h", {}, {}), summary)]}
     page = shown("topics.html", pages=Pages(100, 100), **values)
     assert "101 to 200 of 301" in page and "begin=0" in page and "begin=200" in page
-    for text in ("10,000", "Broker 1, controller", "1 partitions do not answer", "1 not in sync", "leads 400"):
+    for text in ("10,000", "Broker 1, controller", "1 partition does not answer", "1 not in sync", "leads 400"):
         assert text in page
     assert "<b>" not in page
     assert "begin=400" not in shown("topics.html", pages=Pages(300, 100), **values)
 
 
 def test_a_partition_whose_leader_is_away_is_named() -> None:
-    page = shown("partitions.html", topic=HOSTILE, known="", settings={HOSTILE: HOSTILE}, problem=None, summary=TOPIC,
-                 pages=Pages(0, 100))  # fmt: skip
+    page = shown("partitions.html", topic=HOSTILE, known="", settings={HOSTILE: HOSTILE}, problems=[], summary=TOPIC,
+                 readers=Groups((READER,), 201), asked_groups=200, pages=Pages(0, 100))  # fmt: skip
     assert "its leader does not answer" in page and "3 offsets in use" in page and "<b>" not in page
+    assert 'data-name="behind by">2<' in page and "Only the first 200 of 201 groups were asked" in page
     assert (TOPIC.messages, TOPIC.silent, TOPIC.lacking, TOPIC.replicas) == (3, 1, 1, 2)
 
 

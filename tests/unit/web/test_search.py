@@ -1,7 +1,7 @@
 """A search: what is written in the form, the filter that it makes, and the addresses with it."""
 
 from glob import escape
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cdc.browse.entries import KINDS, Filter
 from cdc.config.table_globs import named
 from cdc.errors import UserError
-from cdc.web.search import Search, record_address, records_address
+from cdc.web.search import MessageSearch, Search, record_address, records_address
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).map(str.strip)
 NUMBER = st.none() | st.integers(0, 10**18 - 1)
@@ -89,3 +89,36 @@ def test_the_history_of_a_row_is_of_its_table_whatever_its_name(database: str, t
     globs = Search.parse(query).filter().globs
     assert globs and globs.match(database, table)
     assert not globs.match(database, "other")
+
+
+@pytest.mark.parametrize(
+    ("query", "partitions", "partition", "ends"),
+    [
+        ({}, 1, 0, None),
+        ({}, 3, None, None),
+        ({"partition": "all"}, 1, 0, None),
+        ({"partition": "all"}, 101, 0, None),  # too many to be read together
+        ({"partition": "2"}, 3, 2, None),
+        ({"partition": "all", "offset": "5"}, 3, 0, None),  # an offset is one partition's
+        ({"ends": "4.5.6"}, 3, None, {0: 4, 1: 5, 2: 6}),
+        ({"ends": "4.5"}, 3, None, None),
+        ({"ends": "4.x.6"}, 3, None, None),
+        ({"partition": "1", "ends": "7"}, 3, 1, {1: 7}),
+    ],
+)
+def test_the_partitions_of_a_page_of_messages(
+    query: dict[str, str], partitions: int, partition: int | None, ends: dict[int, int] | None
+) -> None:
+    search = MessageSearch.parse(query, range(partitions))
+    assert (search.partition, search.ends) == (partition, ends)
+    again = dict(parse_qsl(search.query()))
+    assert MessageSearch.parse(again, range(partitions)).partition == partition
+
+
+def test_an_offset_and_a_text_of_messages() -> None:
+    search = MessageSearch.parse({"offset": " 1,234 ", "text": " a&b ", "since": "1970-01-01T00:00:02"}, [0])
+    assert (search.offset, search.text, search.since_ms) == (1234, "a&b", 2000)
+    assert search.query(single=7) == "partition=0&text=a%26b&single=7"
+    for wrong in ({"offset": "1x"}, {"since": "yesterday"}):
+        with pytest.raises(UserError, match="is no"):
+            MessageSearch.parse(wrong, [0])

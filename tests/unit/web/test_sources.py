@@ -12,6 +12,7 @@ from cdc.config.profile import Metrics, Profile, ServerAddress, Web
 from cdc.errors import UserError
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.spark.report.files import HTML, JSON
+from cdc.web.rendering import render
 from cdc.web.sources import (
     Answer,
     AuditSource,
@@ -111,6 +112,17 @@ def test_a_report_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     assert source() is first
     path.write_text(json.dumps(REPORT | {"verdict": "no drift", "drifted_rows": 0}))
     assert source().verdict == "no drift"
+
+
+def test_what_an_audit_did_not_compare_is_shown_beside_its_verdict(tmp_path: Path) -> None:
+    def shown(**report: Any) -> str:
+        (tmp_path / JSON).write_text(json.dumps(REPORT | {"verdict": "no drift", "drifted_rows": 0} | report))
+        return render("audit.html", answer=Answer(AuditSource(tmp_path)()))
+
+    assert "not compared" not in shown()
+    page = shown(tables=[{"not_compared": 277}, {"not_compared": 1}], under_copy=["a.b"])
+    assert 'Rows not compared</dt><dd class="notable">278<' in page
+    assert 'Tables not compared, being copied</dt><dd class="notable">1<' in page
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"verdict": 1}', json.dumps(REPORT | {"tables": 5})])

@@ -1,5 +1,6 @@
 """What waits for what, and why, in sentences."""
 
+import re
 from dataclasses import replace
 from datetime import datetime
 
@@ -42,12 +43,19 @@ def test_nothing_waits() -> None:
         (
             stream(leader(given=program(failing={"leader": "gone"}, producer_waiting=1)), follower()),
             WAITS,
-            "The producer reports that leader fails: gone.",
+            "The producer reports that the check of leader fails: gone.",
         ),
         (
             stream(leader(given=program(failing={"leader": "gone"})), follower()),
             BAD,
-            "The producer reports that leader fails: gone.",
+            "The producer reports that the check of leader fails: gone.",
+        ),
+        (
+            stream(
+                leader(given=program(failing={"stream": "away: X; hint: is it?", "kafka": "no answer: X"})), follower()
+            ),
+            BAD,
+            "The producer reports that the check of stream fails: away: X; hint: is it?",
         ),
         (
             stream(leader(given=program(table="a.b", producer_copying_waits=1)), follower()),
@@ -58,6 +66,7 @@ def test_nothing_waits() -> None:
         (stream(leader(), follower(error="down")), BAD, f"Follower {FOLLOWER_NAME} does not answer the page: down."),
         (stream(leader(), follower(status(79, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 20 records wait."),
         (stream(leader(), follower(status(consumer=None))), WAITS, f"on follower {FOLLOWER_NAME}, and none waits."),
+        (stream(leader(), follower(status(98, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 1 record waits."),
         (stream(leader(), follower(PAUSED)), WAITS, "is paused, and 20 records wait; SIGUSR2 ends the pause."),
         (
             stream(leader(), follower(status(79), given=program(consumer_held_seconds=70))),
@@ -73,9 +82,9 @@ def test_nothing_waits() -> None:
         (
             stream(leader(), follower(status(open=(OPEN,)))),
             WAITS,
-            "runs a statement since 2027-01-15 08:00:00 UTC, or has refused it: ALTER TABLE t ADD c INT",
+            "has run a statement since 2027-01-15 08:00:00 UTC, or refused it: ALTER TABLE t ADD c INT",
         ),
-        (stream(leader(), follower(status(skipped=(OPEN,)))), INFO, "does without 1 records"),
+        (stream(leader(), follower(status(skipped=(OPEN,)))), INFO, "does without 1 record that"),
         (stream(leader()), INFO, "No profile of a follower was given"),
     ],
 )
@@ -95,6 +104,12 @@ def test_the_worst_comes_first() -> None:
 
 def test_a_silence_is_not_held_against_the_producer_while_kafka_is_away() -> None:
     assert "No producer" not in str(said(stream(written_at=NOW - 900, error="refused")))
+
+
+def test_a_reason_of_two_checks_is_said_once() -> None:
+    failing = {"stream": "away: X; hint: is it?", "kafka": "no answer: X", "leader": "gone", "disk": "gone"}
+    found = [text for _, text in said(stream(leader(given=program(failing=failing)), follower())) if "check of" in text]
+    assert [re.findall(r"check of (\w+)", text)[0] for text in found] == ["stream", "leader", "disk"]
 
 
 def test_good_news_needs_every_follower() -> None:
