@@ -52,7 +52,7 @@ from cdc.producer.decode.query_event import LoggedStatement, with_copies
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
 from cdc.producer.filter_changes import Asked
-from cdc.producer.flavor import mariadb_history, mariadb_leader, mariadb_statements
+from cdc.producer.flavor import mariadb_history, mariadb_leader
 from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.flavor.mariadb_leader import inspect_leader
 from cdc.producer.metrics import ProducerMetrics
@@ -167,17 +167,16 @@ def make_decoder(
     ask = partial(update_triggers, settings, name=leader.name)
     count = partial(count_different, settings, name=leader.name)
     applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
-    present_types = partial(mariadb_leader.present_types, settings, name=leader.name)
-    require = mariadb_leader.column_check(present_types) if is_mariadb else lambda _: None
-    if profile.filters.masks:
-        require = table_checks.mask_check(settings, profile.filters, name=leader.name)
+    own = mariadb_leader.OwnTypes(partial(mariadb_leader.present_types, settings, name=leader.name))
+    masks = table_checks.mask_check(settings, profile.filters, name=leader.name) if profile.filters.masks else None
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=table_checks.member_check(count),
-            require_columns=require,
+            require_columns=masks or (lambda _: None),
+            own_types=own.found if is_mariadb else lambda _: None,
             characters=mariadb_leader.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
             mask=profile.filters.mask if profile.filters.masks else None,
         ),
@@ -185,7 +184,7 @@ def make_decoder(
         log=log,
         other_events=profile.kafka.events,
         folds_names=leader.folds_names,
-        rewrite=mariadb_statements.rewritten if is_mariadb else _rewrite(profile, leader),
+        rewrite=own.rewritten if is_mariadb else _rewrite(profile, leader),
         replace_refused=_replace_refused(profile, leader),
     )
 

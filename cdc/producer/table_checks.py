@@ -219,6 +219,7 @@ def _changing_keys(settings: dict[str, Any], name: str) -> list[tuple[TableName,
 
 _ASK_SECONDS = 5.0
 _OF_IMAGES = ("CDC-EVENT-ROW-IMAGE", "CDC-EVENT-PARTIAL-JSON")
+_OF_MARIADB = ("CDC-EVENT-ALTERED-TYPE",)
 _LOGS_NAMES = "SELECT @@GLOBAL.binlog_row_metadata = 'FULL'"
 _LOGS_IMAGES = "@@GLOBAL.binlog_row_image = 'FULL' AND @@GLOBAL.binlog_row_value_options = ''"
 
@@ -236,7 +237,7 @@ class UnreadableRows:
     def __init__(
         self, settings: dict[str, Any], filters: Filters, *, name: str, logs_cascades: bool, images: bool
     ) -> None:
-        self._codes = {"CDC-EVENT-ROW-METADATA", *(_OF_IMAGES if images else ())}
+        self._codes = {"CDC-EVENT-ROW-METADATA", *(_OF_IMAGES if images else _OF_MARIADB)}
         self._question = f"{_LOGS_NAMES} AND {_LOGS_IMAGES}" if images else _LOGS_NAMES
         self._settings = settings
         self._filters = filters

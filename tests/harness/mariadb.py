@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cdc.producer.flavor.mariadb_statements import OWN_TYPES
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.exact import cell
@@ -22,11 +23,15 @@ TYPES = """CREATE TABLE types (
     v VARCHAR(300), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_german1_ci,
     g GEOMETRY, tt TINYTEXT, tx TEXT, mt MEDIUMTEXT CHARACTER SET cp1251, lt LONGTEXT, bi BINARY(16), vb VARBINARY(20),
     tb TINYBLOB, bb BLOB, lb LONGBLOB, e ENUM('x', 'ÿ'), s SET('p', 'q', 'r'), j JSON, w INT INVISIBLE DEFAULT 5,
-    vi INT AS (i8 + 1) VIRTUAL, st INT AS (i8 * 2) STORED, at VARCHAR(10) COLLATE utf8mb4_bin
+    vi INT AS (i8 + 1) VIRTUAL, st INT AS (i8 * 2) STORED, at VARCHAR(10) COLLATE utf8mb4_bin,
+    uu UUID, old UUID NOT NULL DEFAULT '00112233-4455-1677-8899-aabbccddeeff', i4 INET4, i6 INET6,
+    cv VARCHAR(300) COMPRESSED, cx VARCHAR(254) COMPRESSED CHARACTER SET latin1, ct TEXT COMPRESSED=zlib,
+    cl LONGTEXT COMPRESSED CHARACTER SET cp1251, cb BLOB COMPRESSED, cy VARBINARY(200) COMPRESSED
 )"""
 VALUES = """INSERT INTO types (
     id, i8, u8, i16, u24, i24, u32, i64, u64, b1, z, de, du, f, d, bits, y, dd, t, t3, dt, dt6, ts, ts2,
-    c, c300, v, l, g, tt, tx, mt, lt, bi, vb, tb, bb, lb, e, s, j, at
+    c, c300, v, l, g, tt, tx, mt, lt, bi, vb, tb, bb, lb, e, s, j, at,
+    uu, i4, i6, cv, cx, ct, cl, cb, cy
 ) VALUES
 (1, -64, 255, -32768, 16777215, -8388608, 4294967295, -9223372036854775808, 18446744073709551615, TRUE, 42,
  -99999999999999999999.9999999999, 999.99, -1.5, 1.7976931348623157e308, b'1010101010101', 1901, '9999-12-31',
@@ -34,9 +39,12 @@ VALUES = """INSERT INTO types (
  '12:34:56.789', '2026-02-28 23:59:59', '1000-01-01 00:00:00.000001', '2038-01-19 03:14:07', '1970-01-01 12:00:01.25',
  'ä  ', 'ю', REPEAT('ü', 300), 'ß', POINT(1, 2), 't', 'x\\ny', 'ж', REPEAT('l', 70000), 'sixteen bytes', x'00ff00',
  x'01', x'ff',
- REPEAT('b', 70000), 'ÿ', 'p,r', '{"b": 1,   "a": [1, 2.50]}', 'a'),
+ REPEAT('b', 70000), 'ÿ', 'p,r', '{"b": 1,   "a": [1, 2.50]}', 'a',
+ '01890A5D-AC96-774B-BCCE-B302099A8057', '127.0.0.0', '::ffff:1.2.3.4', REPEAT('ж', 300), REPEAT('ß', 254),
+ REPEAT('ab', 9000), REPEAT('ю', 99), REPEAT(x'00ff', 200), REPEAT(x'01', 200)),
 (2, 0, 0, 0, 0, 0, 0, 0, 0, FALSE, 0, 0, 0, 0, 0, 0, 0, '0000-00-00', 0, 0, '0000-00-00', '2020-00-00', 0, 0,
- '', '', '', '', NULL, '', '', '', '', '', '', '', '', '', 'x', '', '[]', '')"""
+ '', '', '', '', NULL, '', '', '', '', '', '', '', '', '', 'x', '', '[]', '',
+ '00000000-0000-0000-0000-000000000000', '0.0.0.0', '::', '', '', '', '', '', '')"""
 
 
 def types_of(server: MySql) -> str:
@@ -74,6 +82,7 @@ def rows(server: MySql, database: str = "maria") -> dict[str, list[Any]]:
         )
         tables: dict[str, list[str]] = {}
         for table, column, kind, full, charset in cursor.fetchall():
+            charset = "ascii" if kind in OWN_TYPES else charset
             # UNIX_TIMESTAMP of a zero date is NULL in MariaDB.
             shown = cell(column, "datetime" if kind == "timestamp" else kind, full, charset)
             tables.setdefault(table, []).append(shown)

@@ -39,13 +39,15 @@ def test_copied_rows_of_all_types_are_equal_and_a_foreign_write_is_found_and_rep
             "SET sql_mode = ''",
             "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
             """INSERT INTO t VALUES (1, '{"a":  1}'), (2, '[]')""",
-            "ALTER TABLE t ADD x INT DEFAULT 3",
+            "ALTER TABLE t ADD x INT DEFAULT 3, ADD i INET6 DEFAULT '::1'",
+            "CREATE TABLE own (u UUID PRIMARY KEY, i INET4, c TEXT COMPRESSED)",
+            "INSERT INTO own SELECT UUID(), '1.2.3.4', REPEAT('x', seq) FROM seq_100_to_120",
             "DELETE FROM t WHERE id = 2",
             "SET gtid_domain_id = 5",
             "UPDATE types SET v = 'x' WHERE id = 1",
         )
         pair.replicate()
-        pair.on_follower("UPDATE maria.t SET x = 77 WHERE id = 1")
+        pair.on_follower("UPDATE maria.t SET x = 77 WHERE id = 1", "UPDATE maria.own SET i = '1.2.3.5', c = '' LIMIT 2")
         found = pair.audit(spark, tmp_path / "report")
         run_well("cdc-repair", pair.source, "--report", tmp_path / "report")
         pair.replicate()
@@ -56,7 +58,8 @@ def test_copied_rows_of_all_types_are_equal_and_a_foreign_write_is_found_and_rep
     finally:
         leader.kill()
     assert found.reasons == []
-    assert [(each.table, each.leader_rows, each.different) for each in found.tables] == [("t", 1, 1), ("types", 2, 0)]
-    assert found.drifted_by_cause == {"foreign write": 1}
-    assert (found.schema_drift, found.foreign_writes) == (0, 1)
+    tables = [("own", 21, 2), ("t", 1, 1), ("types", 2, 0)]
+    assert [(each.table, each.leader_rows, each.different) for each in found.tables] == tables
+    assert found.drifted_by_cause == {"foreign write": 3}
+    assert (found.schema_drift, found.foreign_writes) == (0, 2)
     assert (again.verdict, again.reasons, again.drifted_rows) == ("no drift", [], 0)

@@ -31,7 +31,13 @@ from cdc.consumer.errors import Interrupted, Locked, Refused, Unapplicable
 from cdc.consumer.follower.locks import STATEMENT, lock_name
 from cdc.consumer.follower.own_binlog import StatementPlace, executed_gtid
 from cdc.consumer.follower.session import Session, version_text
-from cdc.consumer.follower.statement_connection import LockWait, StatementConnection, key_columns, other_numbers
+from cdc.consumer.follower.statement_connection import (
+    LockWait,
+    StatementConnection,
+    key_columns,
+    other_numbers,
+    texts_of_mariadb,
+)
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
@@ -42,7 +48,7 @@ from cdc.consumer.source.follower_statements import (
     quoted_names,
     with_same_keys,
 )
-from cdc.consumer.source.statement_check import check_claims, numbering, to_send
+from cdc.consumer.source.statement_check import check_claims, names_in, numbering, rereads, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.ledger_table import LEDGER, Commit, Intents
@@ -367,7 +373,7 @@ class DdlLedger:
     def _run(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
         if not self._session.assigns_gtids:
             commit([])
-            self._check_numbers(records[0])
+            self._check(records[0])
             return [self._done(records[0], self._execute(records[0], commit=commit))]
         notes: list[Statement] = []
         begun = time.monotonic()
@@ -380,7 +386,7 @@ class DdlLedger:
                 # If the session with the consumer's lock is lost, another consumer may be running. The commit of the
                 # intents reports such a loss, and so does the query after each statement.
                 if intent.is_new or not self._executed(intent.gtid):
-                    self._check_numbers(record)
+                    self._check(record)
                     self._execute(record, intent.gtid)
             except (CdcError, Interrupted, Refused) as error:
                 if not notes:
@@ -428,6 +434,28 @@ class DdlLedger:
 
     def _executed(self, gtid: str) -> bool:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
+
+    def _check(self, record: Record) -> None:
+        """Raises Unapplicable if the follower might execute the statement with another result than the leader."""
+        self._check_texts(record)
+        self._check_numbers(record)
+
+    def _check_texts(self, record: Record) -> None:
+        """Raises Unapplicable if the statement takes as UUID or INET a column that is text here."""
+        effect = rereads(record)
+        if effect is None:
+            return
+        named = names_in(record)
+        if columns := [name for name in texts_of_mariadb(self._session, effect) if name.casefold() in named]:
+            raise Unapplicable(
+                f"MySQL makes other bytes, or another order, of a column that may be UUID or INET on the leader: "
+                f"{', '.join(columns)}: {excerpt(record.query)}",
+                code="CDC-STATEMENT-OWN-TYPE",
+                record=record,
+                hint="on the follower, put a new column of its new type in the place of each, with "
+                "UNHEX(REPLACE(c, '-', '')) of a UUID c and INET6_ATON(c) of an INET c, and start again; partitions by "
+                "such a column are not replicated: leave the table out with filters.exclude_tables",
+            )
 
     def _check_numbers(self, record: Record) -> None:
         """Raises Unapplicable if the statement might give the follower's rows other numbers than the leader's rows."""

@@ -30,7 +30,15 @@ from cdc.model.record import Record
 from cdc.service.logs import event
 from cdc.sql.effects import Effect
 
-__all__ = ["VARIABLES", "LockWait", "StatementConnection", "key_columns", "leaves_nothing", "other_numbers"]
+__all__ = [
+    "VARIABLES",
+    "LockWait",
+    "StatementConnection",
+    "key_columns",
+    "leaves_nothing",
+    "other_numbers",
+    "texts_of_mariadb",
+]
 
 # Decides whether a statement that numbers the rows of a table assigns the same numbers on the follower as on the
 # leader.
@@ -80,6 +88,17 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
     found = session.rows(
         f"SELECT COLUMN_NAME FROM information_schema.STATISTICS {_where(effect)} AND INDEX_NAME = 'PRIMARY' "
         "ORDER BY SEQ_IN_INDEX"
+    )
+    return [str(column) for (column,) in found]
+
+
+def texts_of_mariadb(session: Session, effect: Effect) -> list[str]:
+    """Returns the columns of the follower's table with the text types that UUID, INET4 and INET6 of MariaDB have
+    here."""
+    found = session.rows(
+        f"SELECT COLUMN_NAME FROM information_schema.COLUMNS {_where(effect)} "
+        "AND (DATA_TYPE, CHARACTER_MAXIMUM_LENGTH) IN (('char', 36), ('varchar', 15), ('varchar', 39)) "
+        "ORDER BY ORDINAL_POSITION"
     )
     return [str(column) for (column,) in found]
 

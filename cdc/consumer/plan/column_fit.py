@@ -32,6 +32,10 @@ _GEOMETRIES = frozenset({
 })  # fmt: skip
 
 
+# A follower has MariaDB's UUID, INET4 and INET6 with these types. The texts of one have room in a column of another.
+_OF_MARIADB = frozenset(f"{kind} character set ascii" for kind in ("char(36)", "varchar(15)", "varchar(39)"))
+
+
 def misfits(there: Mapping[str, str], here: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Returns the columns that may store another value than the leader's, each with its types on the leader and on the
     follower. ``there`` are the types of the leader's columns, ``here`` those of the follower's columns that are not
@@ -51,8 +55,8 @@ def fits(there: str, here: str) -> bool:
     """Whether a column of the type ``here`` stores each value of a column of the type ``there``, or refuses it. Both
     types are written as in records; a type that is not known fits.
     """
-    if there == here:
-        return True
+    if there == here or {there, here} <= _OF_MARIADB:
+        return there == here
     try:
         return _fits(read_type(there), read_type(here))
     except ValueError:

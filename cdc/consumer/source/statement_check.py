@@ -21,7 +21,7 @@ from cdc.sql.statement import Effect, classify
 from cdc.sql.text import as_stored, readable
 from cdc.sql.tokens import excerpt, spans
 
-__all__ = ["charset_of", "check_claims", "numbering", "parsed", "quoting", "spliced", "to_send"]
+__all__ = ["charset_of", "check_claims", "names_in", "numbering", "parsed", "quoting", "rereads", "spliced", "to_send"]
 
 # The character sets in which a statement may be sent as the text in its record. In other character sets the same bytes
 # might mean other words.
@@ -122,6 +122,31 @@ def numbering(record: Record) -> Effect | None:
     _, found = classify(parsed(record), database=database, **quoting(record))
     effects = as_stored(found, charset_of(record))
     return next((effect for effect in effects if effect.numbered or effect.any_order or effect.filled), None)
+
+
+_OF_MARIADB = re.compile(r"\d+-\d+-\d+")  # the GTID of a transaction of MariaDB
+_TO_BYTES = re.compile(r"\b(?:MODIFY|CHANGE)\b.*(?:BINARY|BLOB|BYTE)", re.IGNORECASE | re.DOTALL)
+_ORDERS = re.compile(r"\bPARTITION\s+BY\s+(?:RANGE|LIST)\b", re.IGNORECASE)
+
+
+def rereads(record: Record) -> Effect | None:
+    """Returns the effect of a statement of a MariaDB leader that makes bytes of a column, or partitions a table by the
+    order of a column: both mean something else if the column is UUID or INET there, and text on the follower.
+    """
+    if not _OF_MARIADB.fullmatch(record.transaction) or not (
+        _TO_BYTES.search(record.query) or _ORDERS.search(record.query)
+    ):
+        return None
+    database = (record.context or {}).get("database", "")
+    _, found = classify(parsed(record), database=database, **quoting(record))
+    return next((each for each in as_stored(found, charset_of(record)) if each.action == "AlterTable"), None)
+
+
+def names_in(record: Record) -> set[str]:
+    """Returns the words and quoted names in the statement, in lower case."""
+    named = ("word", "quoted")
+    found = spans(parsed(record), **quoting(record))
+    return {span.token.text.casefold() for span in found if span.token.kind in named}
 
 
 def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> str:

@@ -27,7 +27,7 @@ from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.flavor.mariadb_leader import copy_settings, is_mariadb, speaks_mariadb
-from cdc.producer.flavor.mariadb_statements import refusal_of_column
+from cdc.producer.flavor.mariadb_statements import COMPRESSED, OWN_TYPES, ordered_otherwise, refusal_of_column
 from cdc.producer.table_checks import member_check
 from cdc.sql.column_types import character_type, members_type, shown_members, types_json
 
@@ -87,6 +87,8 @@ def shown_type(kind: str, full: str, charset: str) -> str:
 
     ``kind`` is the column's DATA_TYPE in information_schema.
     """
+    if kind in OWN_TYPES:
+        return character_type(OWN_TYPES[kind], charset)
     if kind in ("enum", "set"):
         return members_type(kind, None if text_decoder(charset) is None else shown_members(full), charset)
     if kind.endswith(("char", "text")):
@@ -143,7 +145,9 @@ _GEOMETRY = frozenset({
     "geometrycollection",
 })  # fmt: skip
 _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
-_KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
+# MariaDB orders its own types otherwise than a follower orders their texts, so a table with one in its key is copied
+# as a whole.
+_KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector", *OWN_TYPES}
 # Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
@@ -325,6 +329,8 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     respelled: list[tuple[str, str]] = []
     columns = tuple(_columns(cursor, database, table, refusals, respelled))
     own = _own_columns(cursor, database, table)
+    if any(column.type in OWN_TYPES for column in columns) and ordered_otherwise(created):
+        own.append("its partitions are in MariaDB's order of UUID or INET, which MySQL does not have")
     refusals += own
     inexact = bool(own) or engine in _ENGINES_OF_MARIADB or not all(exact for _, exact in respelled)
     key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
@@ -402,7 +408,8 @@ def _columns(
         (database, table),
     )
     for name, kind, full, nullable, charset, collation, precision, scale, fraction, extra in cursor.fetchall():
-        kind = kind.lower()
+        kind, full = kind.lower(), full.replace(f" {COMPRESSED}", "") if kind.lower() not in _MEMBERS else full
+        charset = "ascii" if kind in OWN_TYPES else charset
         if kind not in _KNOWN:
             refusals.append(f"column {name} has the type {kind}, which is not copied")
         words = full.split() if kind not in _MEMBERS else []

@@ -173,6 +173,10 @@ def _text(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) ->
     return ColumnText((name,), "d", (f"X = quote(text_{column.charset}(X))",), '{{"String":{X}}}')
 
 
+def _own(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
+    return ColumnText((name,), "t", (), '{{"String":"{X}"}}')
+
+
 def _bytes(tag: str) -> Callable[[CopiedColumn, str, str, dict[str, Any]], ColumnText]:
     def code(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
         text = f'{{{{"{tag}":"{{X}}"}}}}'
@@ -210,6 +214,7 @@ _SAME: dict[Callable[[CopiedColumn, str, str, dict[str, Any]], ColumnText], str]
     _integer: "tinyint smallint mediumint int bigint",
     _float: "float double",
     _text: "char varchar tinytext text mediumtext longtext",
+    _own: "uuid inet4 inet6",
     _bytes("Blob"): "binary varbinary tinyblob blob mediumblob longblob",
     _bytes("Geometry"): "geometry point linestring polygon multipoint multilinestring multipolygon geomcollection "
     "geometrycollection",

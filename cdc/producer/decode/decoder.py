@@ -478,7 +478,7 @@ class Decoder:
         effects = needing_more(statement.effects) if self._needs_more else statement.effects
         self._needs_more = False
         if kind not in _OF_TRANSACTIONS:
-            self._tables.forget_allowed()
+            self._tables.forget_allowed(effects)
         if statement.failed is not None:
             yield from self._refused(event, statement.failed, statement)
         elif kind == "begin":

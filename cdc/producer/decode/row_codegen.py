@@ -19,6 +19,7 @@ long as all other work on a long text. Code that encodes such a str as latin-1 m
 """
 
 import itertools
+import zlib
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -35,7 +36,19 @@ from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
 from cdc.producer.decode.json_binary import decimal_reader, json_value
 from cdc.producer.decode.json_differences import json_after
-from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table, column_type
+from cdc.producer.decode.table_map import (
+    BLOB_COMPRESSED,
+    ENUM,
+    INET4,
+    INET6,
+    JSON,
+    SET,
+    UUID,
+    VARCHAR_COMPRESSED,
+    Column,
+    Table,
+    column_type,
+)
 from cdc.producer.large_rows import BLOB, TEXT, LargeColumn, quote_long, require_utf8
 from cdc.sql.column_types import read_type
 
@@ -46,12 +59,15 @@ __all__ = [
     "KeptTexts",
     "column_code",
     "column_reader",
+    "inet4_text",
+    "inet6_text",
     "large_column",
     "not_ascii",
     "require_known",
     "row_decoder",
     "row_decoders",
     "shared_constants",
+    "uuid_text",
 ]
 
 UTF8 = ("utf8mb4", "utf8mb3")
@@ -116,7 +132,6 @@ def _masked(code: ColumnCode, column: Column, mask: Mask, x: str, constants: dic
 
 _REFUSED = {
     7: "TIMESTAMP of MySQL before 5.6", 11: "TIME of MySQL before 5.6", 12: "DATETIME of MySQL before 5.6",
-    140: "COMPRESSED of MariaDB", 141: "COMPRESSED of MariaDB",
 }  # fmt: skip
 _INTEGERS = {1: "b", 2: "h", 9: "3s", 3: "i", 8: "q"}
 
@@ -186,6 +201,22 @@ def _string(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 def _blob(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
     return _text(column, x, column.meta, constants)
+
+
+def _compressed(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    """Generates the code of a COMPRESSED column of MariaDB, whose values become those of a plain column."""
+    prefix = column.meta if column.type == BLOB_COMPRESSED else 2 if column.meta > 255 else 1
+    plain = _text(column, x, prefix, constants)
+    return replace(plain, lines=(*_sized(column, x, prefix), f"{x} = inflated({x})"))
+
+
+def _own_text(show: str) -> Callable[[Column, str, dict[str, Any]], ColumnCode]:
+    """Returns a function that generates the code of a type of MariaDB whose values ``show`` converts to text."""
+
+    def code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+        return ColumnCode("", _sized(column, x, 1), '{"String":"%s"}', f"{show}({x})")
+
+    return code
 
 
 def _json(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
@@ -271,9 +302,79 @@ def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 _TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {
     4: _float, 5: _float, 10: _date, 13: _year, 15: _string, 16: _bit, 17: _timestamp, 18: _datetime, 19: _time,
     242: _bytes("Vector"), JSON: _json, 246: _decimal, 252: _blob, 253: _string, 254: _string, 255: _bytes("Geometry"),
+    BLOB_COMPRESSED: _compressed, VARCHAR_COMPRESSED: _compressed,
+    UUID: _own_text("uuid_text"), INET4: _own_text("inet4_text"), INET6: _own_text("inet6_text"),
 }  # fmt: skip
 
 _LONG = 100  # bytes
+
+
+def _inflated(stored: bytes) -> bytes:
+    """Decompresses a value of a COMPRESSED column of MariaDB.
+
+    Its first byte is 0 in front of a plain value, else it contains the method (zlib: 8), a bit for a stream without
+    zlib's header, and the number of bytes of the length that follows. The empty value has no first byte.
+    """
+    if not stored or not stored[0]:
+        return stored[1:]
+    method, is_raw, width = stored[0] >> 4, stored[0] & 8, stored[0] & 7
+    if method != zlib.DEFLATED:
+        raise ValueError(f"a value has the unknown compression {method}")
+    size, stream = (
+        int.from_bytes(stored[1 : 1 + width], "big"),
+        zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS),
+    )
+    try:
+        plain = stream.decompress(stored[1 + width :], size + 1)
+    except zlib.error as error:
+        raise ValueError(f"a value can't be decompressed: {error}") from None
+    if len(plain) != size or stream.unused_data:
+        raise ValueError(f"a value was decompressed to {len(plain)} bytes, not {size}")
+    return plain
+
+
+# The values of UUID, INET4 and INET6 in the binlog are those of a BINARY column, which has no zero bytes at the end
+# there. These functions show them as MariaDB does.
+
+
+def uuid_text(data: bytes) -> str:
+    """Returns the text of a UUID. The binlog has its bytes in the order of the text, whatever the version is."""
+    text = _filled(data, 16).hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def inet4_text(data: bytes) -> str:
+    """Returns the text of an INET4."""
+    return ".".join(map(str, _filled(data, 4)))
+
+
+def inet6_text(data: bytes) -> str:
+    """Returns the text of an INET6. The first longest run of zero groups, even of a single one, becomes ``::``."""
+    address = _filled(data, 16)
+    groups = [f"{int.from_bytes(address[at : at + 2], 'big'):x}" for at in range(0, 16, 2)]
+    start, length = _gap(groups)
+    if not length:
+        return ":".join(groups)
+    if start == 0 and (length == 6 or (length == 5 and groups[5] == "ffff")):
+        return f"::{'ffff:' if length == 5 else ''}{inet4_text(address[12:])}"
+    return f"{':'.join(groups[:start])}::{':'.join(groups[start + length :])}"
+
+
+def _gap(groups: list[str]) -> tuple[int, int]:
+    """Returns the start and the length of the first longest run of zero groups."""
+    start = length = at = 0
+    for zero, run in itertools.groupby(groups, key="0".__eq__):
+        size = len(list(run))
+        if zero and size > length:
+            start, length = at, size
+        at += size
+    return start, length
+
+
+def _filled(data: bytes, size: int) -> bytes:
+    if len(data) > size:
+        raise ValueError(f"a value of {size} bytes has {len(data)}")
+    return data.ljust(size, b"\0")
 
 
 def not_ascii(data: bytes) -> str:
@@ -323,7 +424,8 @@ _CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6
 _LARGE = 1_000_000  # bytes
 _CONSTANTS = {
     "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": quote_long, "in_utf8": _in_utf8,
-    "not_ascii": not_ascii,
+    "not_ascii": not_ascii, "inflated": _inflated,
+    "uuid_text": uuid_text, "inet4_text": inet4_text, "inet6_text": inet6_text,
     "json_value": json_value, "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
 }  # fmt: skip
 
@@ -331,7 +433,9 @@ _CONSTANTS = {
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
 FIRST_ROWS = 400  # rows that are read before a decoder is compiled; each takes 1.7 times as long as with a decoder
 _BLOB_TYPE = 252
-_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # types with values of up to 4 GB; the length precedes the value
+_LONG_TYPES = frozenset(
+    {BLOB_COMPRESSED, 242, JSON, _BLOB_TYPE, 255}
+)  # types with values of up to 4 GB; the length precedes the value
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]

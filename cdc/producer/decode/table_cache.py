@@ -33,11 +33,12 @@ from cdc.producer.large_rows import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "EqualMembers", "RequireColumns", "TableCache", "columns_json"]
+__all__ = ["AllowDifferences", "EqualMembers", "OwnTypes", "RequireColumns", "TableCache", "columns_json"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
 RequireColumns = Callable[[Table], None]
+OwnTypes = Callable[[Table], Mapping[int, int] | None]
 _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
@@ -45,6 +46,7 @@ _STATEMENT_END = 0x01
 # The flags that a rows event may have: end of a statement, foreign key checks off, unique checks off, complete rows,
 # all rows that foreign keys changed are logged.
 _KNOWN_FLAGS = 0x1F
+_MOST_OPEN = 10_000  # tables whose columns may be of MariaDB's own types
 _SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of this
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # per shape, per column, per ENUM or SET
 _COMPILED_BYTES = 1_000  # size of a compiled decoder per column and image, in bytes
@@ -64,7 +66,10 @@ class TableCache:
     with these JSON columns; it raises PromiseError if differences may not be applied. ``equal_members(members, charset,
     collation)`` returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per
     table map of a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated
-    exactly. ``characters`` are the types of columns with a collation. ``mask(database, table, column)`` returns how a
+    exactly. ``own_types(table)`` queries the leader for columns whose types the table map leaves open; it returns None
+    if there are none, else maps the numbers of columns to their types. It is called again after each statement, and if
+    the table has another id: the same table map may then describe other types. ``characters`` are the types of columns
+    with a collation. ``mask(database, table, column)`` returns how a
     column is masked; it is None if no column is. ``filtered`` counts the rows events of tables that do not pass the
     filters.
     """
@@ -77,6 +82,7 @@ class TableCache:
         allow_differences: AllowDifferences,
         equal_members: EqualMembers,
         require_columns: RequireColumns = lambda _: None,
+        own_types: OwnTypes = lambda _: None,
         characters: frozenset[int] = CHARACTERS,
         mask: Callable[[str, str, str], Mask | None] | None = None,
     ) -> None:
@@ -85,6 +91,10 @@ class TableCache:
         self._allow_differences = allow_differences
         self._equal_members = equal_members
         self._require_columns = require_columns
+        self._own_types = own_types
+        # Maps the descriptions of tables about which ``own_types`` has queried the leader to the tables' ids at that
+        # time, and their names; after a statement on the table, to an id that no table has.
+        self._asked: dict[bytes, tuple[bytes, tuple[str, str]]] = {}
         self._characters = characters
         self._mask = mask
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
@@ -107,28 +117,51 @@ class TableCache:
         """
         self._by_id.clear()
 
-    def forget_allowed(self) -> None:
+    def forget_allowed(self, effects: Sequence[Effect] = ()) -> None:
         """Forgets the tables for which ``allow_differences`` has succeeded. The decoder calls this for each statement,
         since the statement may have created a trigger or renamed a table. If columns are masked, ``require_columns`` is
-        called again for all tables, since the statement may have changed their keys.
+        called again for all tables, since the statement may have changed their keys. ``own_types`` is called again for
+        the tables in the statement's ``effects``, or for all if there are none.
         """
         self._allowed.clear()
+        if self._asked:
+            self._forget_asked(effects)
         if self._mask is not None:
             self._shapes = ShapeCache(_SHAPES_BYTES)
+
+    def _forget_asked(self, effects: Sequence[Effect]) -> None:
+        """Forgets the types for which the leader was queried, of the tables that a statement may have changed: all, if
+        its effects are not known.
+        """
+        if len(self._asked) > _MOST_OPEN:
+            self._asked = {}
+            self._shapes = ShapeCache(_SHAPES_BYTES)
+        all_of_them = not effects or any(effect.name is None for effect in effects)
+        changed = {(each.database, each.name) for each in effects} | {each.to for each in effects}
+        for description, (_, names) in self._asked.items():
+            if all_of_them or names in changed:
+                self._asked[description] = b"", names
 
     def map(self, event: RawEvent) -> None:
         """Adds a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
         data = event[1]
-        description = data[_DESCRIPTION]
+        description, number = data[_DESCRIPTION], data[TABLE_ID]
         try:
             shape = self._shapes[description]
+            if self._asked and self._asked.get(description, (number, ()))[0] != number:
+                shape = self._shape(event, description)
+                self._shapes.add(description, shape)
         except KeyError:
             shape = self._shape(event, description) if self._wants_table(*table_name(event)) else None
             self._shapes.add(description, shape)
-        self._by_id[data[TABLE_ID]] = shape
+        self._by_id[number] = shape
 
-    def _table(self, event: RawEvent) -> Table:
+    def _table(self, event: RawEvent, own: Mapping[int, int] | None = None) -> Table:
+        """Parses a table map; ``own`` are the types of columns that it leaves open."""
         table = table_map(event, self.collations, characters=self._characters)
+        if own:
+            columns = tuple(column._replace(type=own.get(at, column.type)) for at, column in enumerate(table.columns))
+            table = replace(table, columns=columns)
         columns = tuple(
             column._replace(equal_members=self._equal_members(column.members, column.charset, column.collation))
             if column.members
@@ -146,8 +179,12 @@ class TableCache:
         shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
             self._require_columns(table)
-            shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
-            shape.large_columns = partial(self._large_columns, description)
+            own = self._own_types(table)
+            if own is not None:
+                self._asked[description] = event.data[TABLE_ID], shape.names
+                table = self._table(event, own)
+            shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description, own))
+            shape.large_columns = partial(self._large_columns, description, own)
             shape.types_json = types_json(map(column_type, table.columns))
         except PromiseError as error:
             raise PromiseError(
@@ -156,8 +193,8 @@ class TableCache:
         shape.size = _size(table)
         return shape
 
-    def _compile(self, shape: TableShape, description: bytes, kind: int) -> RowDecoder:
-        table = self._described(description)
+    def _compile(self, shape: TableShape, description: bytes, own: Mapping[int, int] | None, kind: int) -> RowDecoder:
+        table = self._described(description, own)
         documents = tuple(column.name for column in table.columns if column.type == JSON)
         allow = partial(self._allow, table.database, table.name, documents)
         decoder = row_decoder(table, kind, allow_differences=allow)
@@ -167,13 +204,13 @@ class TableCache:
         self._shapes.grow(size)
         return decoder
 
-    def _described(self, description: bytes) -> Table:
+    def _described(self, description: bytes, own: Mapping[int, int] | None) -> Table:
         # The columns are parsed again instead of kept: most tables never need them, and they would take as much memory
         # as the rest of a shape.
-        return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
+        return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0), own)
 
-    def _large_columns(self, description: bytes) -> list[LargeColumn]:
-        return list(map(large_column, self._described(description).columns))
+    def _large_columns(self, description: bytes, own: Mapping[int, int] | None) -> list[LargeColumn]:
+        return list(map(large_column, self._described(description, own).columns))
 
     def _allow(self, database: str, table: str, documents: tuple[str, ...]) -> None:
         if (database, table, documents) not in self._allowed:

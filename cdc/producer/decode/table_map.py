@@ -17,9 +17,24 @@ from cdc.model.charset import bytes_of_character, member_texts
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 
-__all__ = ["CHARACTERS", "Column", "Table", "column_type", "has_names", "past", "table_map", "table_name"]
+__all__ = [
+    "CHARACTERS",
+    "INET4",
+    "INET6",
+    "UUID",
+    "Column",
+    "Table",
+    "column_type",
+    "has_names",
+    "past",
+    "table_map",
+    "table_name",
+]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
+VARCHAR_COMPRESSED, BLOB_COMPRESSED = 141, 140  # types of MariaDB
+# A table map contains STRING for these types of MariaDB: ``cdc.producer.flavor`` finds out which columns have them.
+UUID, INET4, INET6 = 256, 257, 258
 _FIELDS = frozenset(range(1, 14))  # the known fields, up to the dimensions of vectors (Optional_metadata_field_type)
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
 _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
@@ -29,6 +44,8 @@ _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
 # The types of columns with a collation in the metadata. In the metadata, VECTOR (242) has the collation binary.
 CHARACTERS = frozenset({15, 140, 141, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
+# Followers have these columns as text; a column of a definition that is copied has the same type.
+_SHOWN_AS_TEXT = {UUID: "char(36)", INET4: "varchar(15)", INET6: "varchar(39)"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
 _WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}
 _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the width of a value's length (bytes) to the type's prefix
@@ -67,11 +84,15 @@ def column_type(column: Column) -> str:
         return members_type("enum" if kind == ENUM else "set", member_texts(column.members, charset), charset)
     if kind in _PLAIN:
         return _PLAIN[kind] + (sign if kind in (4, 5) else "")
+    if kind in _SHOWN_AS_TEXT:
+        return character_type(_SHOWN_AS_TEXT[kind], "ascii")
     is_binary = charset == "binary"
-    if kind == 252:
+    if kind in (252, BLOB_COMPRESSED):
         return f"{_SIZES[meta]}blob" if is_binary else character_type(f"{_SIZES[meta]}text", charset)
     name = ("binary" if is_binary else "char") if kind == STRING else "varbinary" if is_binary else "varchar"
-    sized = f"{name}({meta // bytes_of_character(charset)})"
+    # A compressed value has a byte in front, which the metadata counts.
+    size = meta - 1 if kind == VARCHAR_COMPRESSED else meta
+    sized = f"{name}({size // bytes_of_character(charset)})"
     return sized if is_binary else character_type(sized, charset)
 
 

@@ -29,16 +29,17 @@ from cdc.producer.binlog.leader import (
     settings_problems,
     unlogged_replica,
 )
-from cdc.producer.decode.table_cache import RequireColumns
-from cdc.producer.decode.table_map import CHARACTERS, STRING, Table
+from cdc.producer.decode.query_event import LoggedStatement
+from cdc.producer.decode.table_map import CHARACTERS, INET4, INET6, STRING, UUID, Column, Table, past
 from cdc.producer.flavor.mariadb_events import Session, mode_bits, sql_mode
+from cdc.producer.flavor.mariadb_statements import created_types, rewritten
 
 __all__ = [
     "MARIADB_CHARACTERS",
     "CopySettings",
+    "OwnTypes",
     "Visibility",
     "begin_snapshot",
-    "column_check",
     "copy_settings",
     "gtids_at",
     "inspect",
@@ -369,42 +370,87 @@ def _text(value: bytes | str) -> str:
 
 # Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
 #
-# The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It returns the present types
-# of the columns. A column passes only if it still is a BINARY column of this length: if it was altered or dropped, its
-# type at the time of the rows is unknown, and a follower must not get MariaDB's internal form of a value.
+# The types in a CREATE TABLE are those of the table's rows until the next statement on it. Where the stream has no such
+# statement since the producer's start, the leader is queried at the first rows of a table with a BINARY column of 4 or
+# 16 bytes. It returns the present types of the columns, which are those of the rows unless the table was altered since:
+# the rows of a column that is now of another length, or was dropped, can't be read for certain. Rows from before an
+# ALTER between BINARY, UUID and INET6 are read as of the present type. Their bytes are those that MariaDB converts the
+# column to, so that the record is true, but the follower's column still has the old type: the consumer finds that out
+# by the record's ``types`` (``consumer.plan.column_fit``) and stops.
 
 # MariaDB counts a GEOMETRY (255) among the columns with a collation.
 MARIADB_CHARACTERS = CHARACTERS | {255}
-_OWN = ("uuid", "inet4", "inet6")
+_OWN = {"uuid": (UUID, 16), "inet4": (INET4, 4), "inet6": (INET6, 16)}
+_BINARIES = frozenset({"binary", "char", "character"})  # CHAR may have the character set binary
 _SIZES = frozenset({4, 16})  # number of bytes of an INET4, or of an INET6 or UUID
+_MOST_CREATED = 10_000
 
 PresentTypes = Callable[[str, str], dict[str, tuple[str, int | None]]]
 
 
-def column_check(present: PresentTypes) -> RequireColumns:
-    """Returns a function that raises PromiseError for a table with columns that are, or may have been, of MariaDB's own
-    types; ``present`` queries the leader for the types of a table's columns."""
+class OwnTypes:
+    """Finds the columns with MariaDB's own types. ``present`` queries the leader for the types of a table's columns."""
 
-    def require_columns(table: Table) -> None:
-        doubtful = [each for each in table.columns if each.type == STRING and each.charset == "binary"]
-        doubtful = [each for each in doubtful if each.meta in _SIZES]
-        if not doubtful:
-            return
-        types = present(table.database, table.name)
-        for column in doubtful:
+    def __init__(self, present: PresentTypes) -> None:
+        self._present = present
+        self._created: dict[tuple[str, str | None], dict[str, str]] = {}
+
+    def rewritten(self, statement: LoggedStatement) -> LoggedStatement:
+        """Remembers the types in a statement that creates a table, and returns the statement for a follower."""
+        if statement.kind == "unknown" or any(effect.name is None for effect in statement.effects):
+            self._created.clear()
+        for effect in statement.effects:
+            for table in ((effect.database, effect.name), effect.to):
+                self._created.pop(table or ("", None), None)
+        if types := created_types(statement):
+            if len(self._created) >= _MOST_CREATED:
+                self._created.clear()
+            self._created[statement.effects[0].database, statement.effects[0].name] = types
+        return rewritten(statement)
+
+    def found(self, table: Table) -> dict[int, int] | None:
+        """Maps the numbers of the table's columns with MariaDB's own types to these types (``decode.table_map``); None
+        if the table map shows all types.
+
+        Raises PromiseError for a column that was altered or dropped since its rows were logged.
+        """
+        open_columns = [
+            (at, column)
+            for at, column in enumerate(table.columns)
+            if column.type == STRING and column.charset == "binary" and column.meta in _SIZES
+        ]
+        if not open_columns:
+            return None
+        kinds = self._kinds(table, [column for _, column in open_columns])
+        own = {}
+        for at, column in open_columns:
+            number, length = _OWN.get(kinds[column.name], (0, 0))
+            if number and length == column.meta:
+                own[at] = number
+            elif kinds[column.name] != "binary":
+                raise _altered(table, column.name)
+        return own
+
+    def _kinds(self, table: Table, columns: list[Column]) -> dict[str, str]:
+        """Returns the types of the columns; empty for a column that has another length at present, or is gone."""
+        created = self._created.get((table.database, table.name), {})
+        known = {column.name: created.get(column.name, "") for column in columns}
+        if all(kind in _OWN or kind in _BINARIES for kind in known.values()):
+            return {name: kind if kind in _OWN else "binary" for name, kind in known.items()}
+        types = self._present(table.database, table.name)
+        for column in columns:
             kind, size = types.get(column.name, ("", None))
-            if (kind, size) == ("binary", column.meta):
-                continue
-            was = f"{kind.upper()} of MariaDB" if kind in _OWN else "BINARY, or UUID or INET of MariaDB before an ALTER"
-            raise PromiseError(
-                f"column {column.name} has a type that is not replicated yet: {was}",
-                code="CDC-EVENT-TYPE",
-                where=f"table {table.database}.{table.name}",
-                hint="leave the table out with filters.exclude_tables, and copy it by hand once the stream is past "
-                "the rows that were logged with that type",
-            )
+            known[column.name] = kind if size in (None, column.meta) else ""
+        return known
 
-    return require_columns
+
+def _altered(table: Table, column: str) -> PromiseError:
+    return PromiseError(
+        f"column {column} was BINARY, or UUID or INET of MariaDB, before an ALTER: which of them is not known any more",
+        code="CDC-EVENT-ALTERED-TYPE",
+        where=f"table {table.database}.{table.name}",
+        hint=past(table.database, table.name),
+    )
 
 
 def present_types(

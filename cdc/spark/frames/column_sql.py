@@ -109,7 +109,8 @@ class _Type:
         elif reader.take("CHARACTER", "SET") or reader.take("CHARSET"):
             self.charset = reader.identifier().lower()
         elif reader.take("COLLATE"):
-            self.charset = self.charset or reader.identifier().lower().partition("_")[0]
+            of_collation = reader.identifier().lower().partition("_")[0]
+            self.charset = self.charset or of_collation
         else:
             return reader.take("SIGNED")
         return True

@@ -20,6 +20,8 @@ ALTER TABLE t ADD c DECIMAL(5,2) DEFAULT 1.5;
 -- -> id, n, t, e, d, f, c = {"Decimal":"1.50"}
 ALTER TABLE t ADD c CHAR(3) DEFAULT 'a ';
 -- -> id, n, t, e, d, f, c = {"String":"a"}
+ALTER TABLE t ADD c VARCHAR(39) CHARACTER SET ascii COLLATE ascii_general_ci DEFAULT '::1';
+-- -> id, n, t, e, d, f, c = {"String":"::1"}
 ALTER TABLE t ADD c ENUM('x','y') NOT NULL;
 -- -> id, n, t, e, d, f, c = {"Enum":"x"}
 ALTER TABLE t ADD c BIT(3) NOT NULL DEFAULT b'101';

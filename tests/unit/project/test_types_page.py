@@ -6,6 +6,7 @@
 from pathlib import Path
 
 from cdc.producer.copy.row_text import _TYPES as COPIED
+from cdc.producer.flavor.mariadb_statements import OWN_TYPES
 from tests.checks.type_table import kinds, table
 
 PAGE = Path(__file__).parents[3] / "docs/types.md"
@@ -19,7 +20,13 @@ def test_the_page_has_the_table_that_the_code_makes() -> None:
 
 def test_every_type_that_can_be_copied_has_a_row() -> None:
     there = {kind.real_name for kind in kinds()}
-    assert {OTHER_NAME.get(name, name) for name in COPIED} == there
+    assert {OTHER_NAME.get(name, name) for name in COPIED} - OWN_TYPES.keys() == there
+
+
+def test_the_page_says_what_becomes_of_mariadbs_own_types() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name, text in OWN_TYPES.items():
+        assert f"- **`{name.upper()}`** → `{text.upper()}`" in page
 
 
 if __name__ == "__main__":

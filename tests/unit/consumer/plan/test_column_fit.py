@@ -4,6 +4,8 @@ import pytest
 
 from cdc.consumer.plan.column_fit import misfits
 
+UUID = "char(36) character set ascii"
+
 
 @pytest.mark.parametrize(
     ("there", "here", "found"),
@@ -16,6 +18,12 @@ from cdc.consumer.plan.column_fit import misfits
         ({"f": "float"}, {"F": "float(7,2)"}, {"f": ("float", "float(7,2)")}),
         ({"f": "double"}, {"F": "double(7,2) unsigned"}, {"f": ("double", "double(7,2) unsigned")}),
         ({"f": "float"}, {"F": "float unsigned"}, {}),
+        # The types that UUID, INET4 and INET6 of MariaDB have on a follower: a row from before an ALTER.
+        ({"c": UUID}, {"C": UUID}, {}),
+        ({"c": UUID}, {"c": "varchar(39) character set ascii"}, {"c": (UUID, "varchar(39) character set ascii")}),
+        ({"c": UUID}, {"c": "binary(16)"}, {"c": (UUID, "binary(16)")}),
+        ({"c": "binary(16)"}, {"c": UUID}, {"c": ("binary(16)", UUID)}),
+        ({"c": UUID}, {"c": "char(36) character set utf8mb4"}, {}),
     ],
 )
 def test_misfits(there: dict[str, str], here: dict[str, str], found: dict[str, tuple[str, str]]) -> None:

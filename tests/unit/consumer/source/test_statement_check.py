@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.source.statement_check import check_claims
+from cdc.consumer.source.statement_check import check_claims, names_in, rereads
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 from tests.checks.statements import Said, said_in
@@ -84,3 +84,27 @@ def test_another_leaders_names() -> None:
     given.affects = ({"action": "DropTable", "uri": "flv://other/d/t"},)
     with pytest.raises(Unapplicable, match="other objects"):
         check_claims(given, version=VERSION)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ALTER TABLE t MODIFY u BINARY(16)", True), ("alter table t change `A``b` v varbinary(16)", True),
+        ("ALTER TABLE t MODIFY u\nLONGBLOB", True),
+        ("ALTER TABLE t PARTITION BY RANGE COLUMNS (u) (PARTITION p)", True),
+        ("ALTER TABLE t MODIFY u CHAR(36), ADD b INT", False), ("ALTER TABLE t ADD b BINARY(16)", False),
+        ("CREATE TABLE modify (a BLOB)", False), ("ALTER TABLE t PARTITION BY KEY (u)", False),
+    ],
+)  # fmt: skip
+def test_statements_that_read_a_uuid_of_mariadb_otherwise(text: str, found: bool) -> None:
+    given = record(text)
+    given.transaction = "0-7-3"
+    effect = rereads(given)
+    assert (effect is not None and (effect.database, effect.name) == ("d", "t")) is found
+    given.transaction = "3e11fa47-71ca-11e1-9e33-c80aa9429562:3"
+    assert rereads(given) is None
+
+
+def test_the_names_in_a_statement() -> None:
+    assert {"u", "a`b", "t"} <= names_in(record("ALTER TABLE t CHANGE `A`\"`b` U 'x' BLOB".replace('`"`', "``")))
+    assert "x" not in names_in(record("ALTER TABLE t MODIFY u BLOB COMMENT 'x'"))
