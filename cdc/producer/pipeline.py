@@ -86,11 +86,11 @@ __all__ = [
 ]
 
 
-def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Leader:
-    """Queries the leader's present state; see ``inspect`` for ``problems``."""
+def find_leader(profile: Profile, problems: list[UserError] | None = None, *, before: Leader | None = None) -> Leader:
+    """Queries the leader's present state; see ``inspect`` for ``problems``, and ``inspect_with`` for ``before``."""
     database = profile.database
     apply = profile.producer.partial_json == "apply"
-    return inspect_leader(database.settings(), name=str(database), partial_json=apply, problems=problems)
+    return inspect_leader(database.settings(), name=str(database), partial_json=apply, problems=problems, before=before)
 
 
 def as_on_leader(profile: Profile, leader: Leader) -> Profile:
@@ -384,8 +384,8 @@ class _Producer:
     stop: threading.Event
     log: Callable[..., None]
 
-    def leader(self) -> Leader:
-        return find_leader(self.profile)
+    def leader(self, before: Leader | None = None) -> Leader:
+        return find_leader(self.profile, before=before)
 
     def named_as(self, leader: Leader) -> "_Producer":
         """Returns a producer with the same settings, but with the names in its profile in the form in which the
@@ -420,7 +420,7 @@ class _Producer:
         if sink.entry is not None and sink.entry.instance != self.options.instance:
             # Another producer may have committed entries until it was fenced just now: the leader's state must be newer
             # than these entries, so it is queried again.
-            leader = self.leader()
+            leader = self.leader(leader)
         require_masks(self.profile, leader, log=self.log)
         warn_of_cascades(self.profile, leader, log=self.log)
         entry, widened = self._entry(leader, sink.entry)

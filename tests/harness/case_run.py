@@ -25,7 +25,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import position
 from tests.checks.case import LEADER, Case, Step, as_far_as, following, has, profile_keys, wanted_record
 from tests.checks.compare import content, databases, in_lower_case, numbers_given_twice
-from tests.harness.programs import as_json, run, stopped, write_profile
+from tests.harness.programs import as_json, begin_now, run, stopped, write_profile
 from tests.harness.topic import LeaderTopic
 
 __all__ = ["CaseRun", "Programs", "run_alone", "run_together"]
@@ -314,7 +314,10 @@ def run_alone(run: CaseRun, programs: Programs, topic: Callable[[int], LeaderTop
     """
     made = topic(0) if run.case.steps[0].do == "@record" else None
     if not made and not run.case.has("@start"):
-        programs.run("cdc-producer")
+        if next((step.do for step in run.case.steps if step.do in _ACTIONS), "@apply") == "@apply":
+            begin_now(programs.source, run.leader)
+        else:
+            programs.run("cdc-producer")
     while (step := run.to_next_action()) is not None:
         stops = [said for said in run.expected() if said.do == "@stops"]
         if step.do == "@profile":

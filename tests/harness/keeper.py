@@ -1,8 +1,11 @@
 """Keeps a Kafka broker for a whole test run: ``python -m tests.harness.keeper`` starts it at the first request.
 
 Its standard output's only line is the port at which it listens. A request is one line, the folder for the broker's data
-if none runs yet; the answer is one line of JSON: ``{"folder": …, "port": …}`` or ``{"error": …}``. It ends, and the
-broker with it, when its standard input ends, however the process at the other end of the pipe dies.
+if none runs yet; the answer is one line of JSON: ``{"folder": …, "port": …, "guarded": …}`` or ``{"error": …}``. It
+ends, and the broker with it, when its standard input ends, however the process at the other end of the pipe dies.
+
+All clients may do everything at the broker's ``port``. At ``guarded`` users log in, and may do what ACLs allow them:
+tests of logins and ACLs need no broker of their own, only topics and users of their own.
 """
 
 import hashlib
@@ -22,9 +25,10 @@ from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached
 from cdc.sandbox.fetch.jars import java
 from cdc.sandbox.server.kafka import VERSION, Kafka
+from cdc.sandbox.server.process import free_port
 from tests.harness.wait import LIMIT_SECONDS
 
-__all__ = ["FEW_THREADS", "jvm", "kept", "shared_broker"]
+__all__ = ["FEW_THREADS", "SharedKafka", "jvm", "kept", "login", "shared_broker"]
 
 # The JVM ends before the second compiler would be of use, which takes a third of its start.
 _QUICK = "-XX:TieredStopAtLevel=1"
@@ -41,6 +45,22 @@ FEW_THREADS = {
 # The broker is never killed. On a busy machine one that sends nothing for the sandbox's 3 s is merely slow, and clients
 # would find its partitions without a leader.
 _SETTINGS = FEW_THREADS | {"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}
+# Passwords by user. A user has no rights at first.
+_PASSWORDS = {"alice": "alices-own-secret", "bob": "bobs-own-secret"}
+
+
+def login(user: str) -> dict[str, str]:
+    """librdkafka's properties with which the ``user``, alice or bob, logs in at ``SharedKafka.guarded``."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": user,
+        "sasl.password": _PASSWORDS[user],
+    }  # fmt: skip
+
+
+class SharedKafka(Kafka):
+    """The broker that all tests share, with ``guarded``, the address at which users log in."""
+
+    guarded: str
 
 
 @contextmanager
@@ -75,14 +95,34 @@ def _archive_classes(folder: Path) -> None:
         broker.stop()
 
 
-def shared_broker(port: int, folder: Path) -> Kafka:
+def shared_broker(port: int, folder: Path) -> SharedKafka:
     """The broker of the keeper at ``port``, which starts it in ``folder`` if it doesn't run yet."""
     with create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as connection:
         connection.sendall(f"{folder}\n".encode())
         with connection.makefile() as lines:
             answer = json.loads(lines.readline())
     assert "error" not in answer, answer["error"]
-    return Kafka(Path(answer["folder"]), port=answer["port"], settings=_SETTINGS)
+    broker = SharedKafka(Path(answer["folder"]), port=answer["port"], settings=_SETTINGS)
+    broker.guarded = f"127.0.0.1:{answer['guarded']}"
+    return broker
+
+
+def _guard(port: int, guarded: int) -> dict[str, str]:
+    """The broker's settings for its two listeners."""
+    controller = free_port()
+    users = " ".join(f'user_{name}="{password}"' for name, password in _PASSWORDS.items())
+    return {
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded},CONTROLLER://127.0.0.1:{controller}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.guarded.plain.sasl.jaas.config": (
+            f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -92,6 +132,7 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Request)
         self.starting = threading.Lock()
         self.broker: Kafka | None = None
+        self.guarded = 0
 
 
 class _Request(socketserver.StreamRequestHandler):
@@ -102,8 +143,11 @@ class _Request(socketserver.StreamRequestHandler):
         try:
             with self.server.starting:
                 if self.server.broker is None:
-                    self.server.broker = Kafka(folder, settings=_SETTINGS, jvm=jvm()).start()
-            answer = {"folder": str(self.server.broker.folder), "port": self.server.broker.port}
+                    port, self.server.guarded = free_port(), free_port()
+                    settings = _SETTINGS | _guard(port, self.server.guarded)
+                    self.server.broker = Kafka(folder, port=port, settings=settings, jvm=jvm()).start()
+            broker, guarded = self.server.broker, self.server.guarded
+            answer = {"folder": str(broker.folder), "port": broker.port, "guarded": guarded}
         except UserError as error:
             answer = {"error": str(error)}
         self.wfile.write(json.dumps(answer).encode() + b"\n")

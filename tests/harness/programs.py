@@ -59,6 +59,15 @@ def write_profile(
     return path
 
 
+def after_now(leader: MySql) -> str:
+    """A value of producer.start with which a stream begins now, whenever the producer first runs: the GTIDs executed so
+    far. It is "now", at the first run, if there are none.
+    """
+    with leader.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT IF(@@GLOBAL.gtid_mode = 'ON', @@GLOBAL.gtid_executed, '')")
+        return str(cursor.fetchone()[0]).replace("\n", "") or "now"
+
+
 def schema_rights(follower: MySql, pattern: str) -> dict[str, dict[str, str]]:
     """A user who has rights on databases only; returns the tables of a consumer's profile with that user.
 
@@ -78,6 +87,17 @@ def change_profile(path: Path, **tables: dict[str, Any]) -> None:
     for table, keys in tables.items():
         content[table] = content.get(table, {}) | keys
     path.write_text(toml.dumps(content), encoding="utf-8")
+
+
+def begin_now(profile: Path, leader: MySql) -> None:
+    """Has the stream of a producer's profile, which starts now, begin now: by a first run only if ``leader`` has no
+    GTIDs, else by these. Nothing is in Kafka before the producer's next run.
+    """
+    own = toml.loads(profile.read_text(encoding="utf-8"))["producer"]["start"]
+    if own != "now" or (start := after_now(leader)) == "now":
+        run_well("cdc-producer", profile, "--until-current")
+    else:
+        change_profile(profile, producer={"start": start})
 
 
 def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mariadb_programs_118, mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql, maria_db
-from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
+from tests.harness.keeper import FEW_THREADS, SharedKafka, jvm, kept, shared_broker
 from tests.harness.long_runs import in_long_runs
 from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_pool import KILLED_AT_MOST, ServerPool, programs_of
@@ -97,7 +97,7 @@ def mariadb(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="session")
-def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
+def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> SharedKafka:
     """A broker that all tests of all workers share: each test uses topics of its own name."""
     worker = getattr(pytestconfig, "workerinput", None)
     port = worker["keeper"] if worker else pytestconfig.stash[_KEEPER]

@@ -195,14 +195,21 @@ def _binlog_state(cursor: Any) -> str:
 
 
 def inspect_leader(
-    settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
+    settings: dict[str, Any],
+    *,
+    name: str,
+    partial_json: bool = False,
+    problems: list[UserError] | None = None,
+    before: Leader | None = None,
 ) -> Leader:
-    """Queries the state of a leader of either kind; for arguments and errors see ``producer.binlog.leader.inspect``."""
+    """Queries the state of a leader of either kind; for arguments and errors see ``producer.binlog.leader.inspect`` and
+    ``inspect_with``.
+    """
     with mysql.connected_cursor(settings, name) as cursor:
         cursor.execute("SELECT VERSION()")
         if is_mariadb(cursor.fetchone()[0]):
             return inspect(cursor, name=name, problems=problems)
-        return mysql.inspect_with(cursor, name=name, partial_json=partial_json, problems=problems)
+        return mysql.inspect_with(cursor, name=name, partial_json=partial_json, problems=problems, before=before)
 
 
 # Names the session variables that a copy sets, as MySQL and MariaDB call them.

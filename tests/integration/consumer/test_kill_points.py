@@ -13,7 +13,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_consumer import POINTS
 from tests.checks.compare import content
 from tests.harness.long_runs import in_long_runs
-from tests.harness.programs import records, run, run_well, schema_rights, write_profile
+from tests.harness.programs import begin_now, records, run, run_well, schema_rights, write_profile
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -67,7 +67,7 @@ def test_kills_at_named_points(privileges: str, tmp_path: Path, leader: MySql, f
         write_profile(tmp_path, follower, kafka, name=f"{name}_{kind}", resource=name, topic=name, **target)
         for kind, target in (("server", {}), ("schema", schema_rights(follower, r"`ddl\_points\_%`")))
     ]
-    run_well("cdc-producer", producer, "--until-current")
+    begin_now(producer, leader)
     with leader.connect() as connection, connection.cursor() as cursor:
         for database in databases:
             for statement in STATEMENTS.format(database).splitlines():

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.integration
 
 COLUMNS = ["id", "name"]
 APART = "parallel batches failed, retrying serially"
+ROWS = 4000 if LONG else 2000  # a batch each: enough for a second
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_commit_that_takes_long(tmp_path: Path, mysql_server: MySqlFactory, ka
     stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(20))")
     stage.apply()
     before = stage.checkpoint()
-    send_rows(stage, range(3000))
+    send_rows(stage, range(ROWS))
     with follower.root() as connection, connection.cursor() as cursor, (tmp_path / "log").open("wb") as log:
         # One commit waits for a replica that there is not.
         cursor.execute("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
@@ -88,7 +89,7 @@ def test_a_commit_that_takes_long(tmp_path: Path, mysql_server: MySqlFactory, ka
         assert process.wait() == 0
         cursor.execute("SHOW STATUS LIKE 'Rpl_semi_sync_source_no_times'")
         assert cursor.fetchall() == (("Rpl_semi_sync_source_no_times", "1"),)
-    assert is_whole(stage, range(3000))
+    assert is_whole(stage, range(ROWS))
     assert APART not in (tmp_path / "log").read_text()
 
 
@@ -116,7 +117,7 @@ def test_memory(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
 
 def test_connections_that_are_killed(stage: Stage, tmp_path: Path) -> None:
     """Whichever of the two connections ends, nothing is lost and nothing is doubled."""
-    count, killed = 3000, 0
+    count, killed = ROWS, 0
     send_rows(stage, range(count))
     with (tmp_path / "log").open("wb") as log:
         process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
@@ -137,7 +138,7 @@ def test_connections_that_are_killed(stage: Stage, tmp_path: Path) -> None:
 @pytest.mark.crash
 def test_a_consumer_that_is_killed_or_stopped(stage: Stage, tmp_path: Path) -> None:
     """At any moment of a run: the next one goes on where the follower is."""
-    count, chance = 4000, random.Random()
+    count, chance = ROWS, random.Random()
     send_rows(stage, range(count))
     for round_number in range(6 if LONG else 3):
         with (tmp_path / "log").open("ab") as log:

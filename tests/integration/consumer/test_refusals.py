@@ -5,19 +5,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
+from tests.harness.keeper import SharedKafka, login
 from tests.harness.leader_settings import gtid_options
 from tests.harness.programs import refused, run, running, write_profile
-from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import LeaderTopic, Stage, number
 from tests.harness.wait import LIMIT_SECONDS, until
 from tests.harness.warm_start import WarmProcess
@@ -29,20 +22,10 @@ def refusal(profile: Path, *, status: int = 2) -> str:
     return refused("cdc-consumer", profile, "--until-current", status=status)
 
 
-def test_a_topic_that_the_brokers_do_not_let_us_read(
-    tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory
-) -> None:
-    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    settings = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
-    kafka = kafka_broker(settings=settings)
-    stage = Stage.make(tmp_path, follower, kafka, name="not_for_us")
-    admin = kafka.admin()
-    denied = AclBinding(
-        ResourceType.TOPIC, stage.name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", AclOperation.DESCRIBE,
-        AclPermissionType.DENY,
-    )  # fmt: skip
-    admin.create_acls([denied])[denied].result(LIMIT_SECONDS)
-    line = refusal(stage.profile)
+def test_a_topic_that_the_brokers_do_not_let_us_read(stage: Stage, kafka: SharedKafka, tmp_path: Path) -> None:
+    as_bob = {"bootstrap_servers": kafka.guarded, "librdkafka": login("bob")}
+    profile = write_profile(tmp_path, stage.follower, kafka, name=stage.name, resource=stage.name, kafka=as_bob)
+    line = refusal(profile)
     assert "Kafka refuses: Broker: Topic authorization failed" in line
     assert "the ACLs" in line
 

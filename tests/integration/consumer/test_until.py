@@ -8,7 +8,7 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.pair import Pair
-from tests.harness.programs import own_name, run_well, running
+from tests.harness.programs import begin_now, own_name, run_well, running
 
 pytestmark = pytest.mark.integration
 
@@ -18,7 +18,7 @@ def test_until_a_gtid_over_many_topics(tmp_path: Path, leader: MySql, follower: 
     layout = {"kafka": {"layout": PER_TABLE, "prefix": f"{name}-"}, "filters": {"include_dbs": [name]}}
     start = {"producer": {"start": "now"}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=layout | start, target=layout)
-    run_well("cdc-producer", pair.source, "--until-current")
+    begin_now(pair.source, leader)
     tables = [f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in "ab"]
     pair.on_leader(
         f"CREATE DATABASE {name}", f"USE {name}", *tables, "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)"

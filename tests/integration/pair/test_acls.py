@@ -20,42 +20,24 @@ from cdc.config.profile import load
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.process import free_port
 from cdc.spark.input.spans import span
 from tests.checks.compare import content
+from tests.harness.keeper import SharedKafka, login
 from tests.harness.pair import Pair
 from tests.harness.programs import change_profile, refused, run, run_well
-from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
 NAME = "allowed"
 STANDBY = f"cdc-producer:{NAME}:{NAME}"
-LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-LOGIN |= {"sasl.username": "alice", "sasl.password": "alices-own-secret"}
 Acl = tuple[ResourceType, str, AclOperation]
 
 
 @pytest.fixture
-def broker(kafka_broker: KafkaFactory) -> tuple[AdminClient, str]:
+def broker(kafka: SharedKafka) -> tuple[AdminClient, str]:
     """Who may do all there, and the address at which alice logs in, who may do what ACLs allow."""
-    inner, outer, controller = free_port(), free_port(), free_port()
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alices-own-secret";'
-    kafka = kafka_broker(
-        port=inner,
-        settings={
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{inner},GUARDED://127.0.0.1:{outer},CONTROLLER://127.0.0.1:{controller}",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.guarded.plain.sasl.jaas.config": login,
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
-        },
-    )
-    return kafka.admin(), f"127.0.0.1:{outer}"
+    return kafka.admin(), kafka.guarded
 
 
 def binding(acl: Acl, pattern: ResourcePatternType) -> AclBinding:
@@ -101,7 +83,7 @@ def drifted(folder: Path) -> Path:
 def test_acls(tmp_path: Path, leader: MySql, follower: MySql, broker: tuple[AdminClient, str]) -> None:
     admin, address = broker
     own: dict[str, Any] = {
-        "kafka": {"bootstrap_servers": address, "librdkafka": LOGIN}, "filters": {"include_dbs": [NAME]},
+        "kafka": {"bootstrap_servers": address, "librdkafka": login("alice")}, "filters": {"include_dbs": [NAME]},
         "producer": {"start": "now", "retry_seconds": 0}, "consumer": {"retry_seconds": 0},
     }  # fmt: skip
     pair = Pair.make(tmp_path, leader, follower, Kafka(tmp_path), name=NAME, source=own, target=own)

@@ -14,7 +14,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.spark.input.spans import span
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import refused, run_well
+from tests.harness.programs import begin_now, refused, run_well
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -26,7 +26,7 @@ def test_added_partitions(tmp_path: Path, leader: MySql, follower: MySql, kafka:
     own = {"kafka": {"layout": layout, "prefix": f"{name}."}, "filters": {"include_dbs": [name]}}
     own["producer"] = {"start": "now"}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=own, target=own)
-    run_well("cdc-producer", pair.source, "--until-current")
+    begin_now(pair.source, leader)
     pair.on_leader(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (i INT PRIMARY KEY)")
     pair.replicate()
     admin = kafka.admin()

@@ -11,7 +11,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import free_port
 from tests.harness.outside import scrape
 from tests.harness.pair import Pair
-from tests.harness.programs import own_name, run_well, running
+from tests.harness.programs import begin_now, own_name, run_well, running
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -31,7 +31,7 @@ def test_a_follower_that_applies_chunks_slowly_has_nearly_all_when_the_copy_ends
     create = [f"CREATE TABLE t{table} (id INT PRIMARY KEY, pad VARCHAR(1000))" for table in range(_TABLES)]
     numbers = ", ".join(f"({number}, '{'-' * 900}')" for number in range(_ROWS))
     insert = [f"INSERT INTO t{table} VALUES {numbers}" for table in range(_TABLES)]
-    run_well("cdc-producer", pair.source, "--until-current")
+    begin_now(pair.source, leader)
     pair.on_leader(f"CREATE DATABASE {name}", f"USE {name}", *create, "SET sql_log_bin = 0", *insert)
     pair.replicate()
 

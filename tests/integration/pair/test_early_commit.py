@@ -25,7 +25,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.input.spans import span
 from tests.checks.compare import content
-from tests.harness.programs import json_lines, run_well, write_profile
+from tests.harness.programs import begin_now, json_lines, run_well, write_profile
 from tests.harness.readable import until_readable
 
 pytestmark = pytest.mark.integration
@@ -45,7 +45,7 @@ def test_it_is_gone_on_from(tmp_path: Path, leader: MySql, follower: MySql, kafk
     target = profile(follower, name, f"{name}_target")
     with leader.connect() as connection, connection.cursor() as cursor:
         for path in (model, real):
-            run_well("cdc-producer", path, "--until-current")
+            begin_now(path, leader)
         cursor.execute(f"CREATE DATABASE {name}")
         cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t VARCHAR(500))")
         cursor.execute(f"INSERT INTO {name}.a VALUES (-1, '')")
@@ -133,7 +133,7 @@ def test_a_record_whose_last_fragments_are_missing_is_completed(
 
     real, target = profile(leader, name), profile(follower, f"{name}_target")
     with leader.connect() as connection, connection.cursor() as cursor:
-        run_well("cdc-producer", real, "--until-current")
+        begin_now(real, leader)
         cursor.execute(f"CREATE DATABASE {name}")
         cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t LONGTEXT)")
         cursor.execute(f"INSERT INTO {name}.a VALUES (-1, '')")

@@ -10,7 +10,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
-from tests.harness.programs import own_name, run_well, write_profile
+from tests.harness.programs import begin_now, own_name, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_pool import know_vectors
 
@@ -54,7 +54,7 @@ def test_many_rows_without_a_key_change_as_on_the_leader(
     chance, name = random.Random(SEED), own_name(tmp_path)
     source = write_profile(tmp_path, leader, kafka, name=name, resource=name, producer={"start": "now"})
     target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name)
-    run_well("cdc-producer", source, "--until-current")
+    begin_now(source, leader)
     with leader.root(charset="utf8mb4", autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
         cursor.execute(f"CREATE DATABASE `{name}`")

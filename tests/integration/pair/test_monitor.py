@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import free_port
 from tests.checks.binlog import position
 from tests.harness.outside import get, health, labels, on_terminal, scrape
-from tests.harness.programs import own_name, refused, run, run_well, running, write_profile
+from tests.harness.programs import after_now, own_name, refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_fixtures import MySqlFactory
@@ -41,9 +42,11 @@ def port() -> int:
 
 def producer_profile(folder: Path, leader: MySql, kafka: Kafka, name: str, port: int, /, **tables: object) -> Path:
     """From now on, and only the database ``name``."""
-    given = {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}, "metrics": {"port": port}} | tables
+    given: dict[str, Any] = {"filters": {"include_dbs": [name]}, "producer": {}, "metrics": {"port": port}} | tables
+    given["producer"] = {"start": after_now(leader)} | given["producer"]
     path = write_profile(folder, leader, kafka, name=name, resource=name, **given)
-    run_well("cdc-producer", path, "--until-current")
+    if given["producer"]["start"] == "now":
+        run_well("cdc-producer", path, "--until-current")
     execute(leader, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t TEXT)")
     return path
 
@@ -261,7 +264,7 @@ def test_the_consumers_health(
 def test_it_answers_while_it_works_and_ends_while_it_is_asked(
     tmp_path: Path, leader: MySql, kafka: Kafka, port: int
 ) -> None:
-    limits = {"start": "now", "commit_records": 100}
+    limits = {"start": after_now(leader), "commit_records": 100}
     path = producer_profile(tmp_path, leader, kafka, "busy", port, producer=limits)
     values = ", ".join(f"({number}, 'x')" for number in range(100))
     with leader.root(database="busy") as connection, connection.cursor() as cursor:

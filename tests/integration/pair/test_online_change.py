@@ -10,7 +10,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
-from tests.harness.programs import run_well, running, write_profile
+from tests.harness.programs import begin_now, run_well, running, write_profile
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -79,7 +79,7 @@ def test_a_rename_swap(tmp_path: Path, leader: MySql, follower: MySql, kafka: Ka
     filters = {"include_tables": [f"{name}.t"], "shadow_tables": ["_{table}_new", "_{table}_old"]}
     producer = write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer={"start": "now"}, **keys)
     consumer = write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
-    run_well("cdc-producer", producer, "--until-current")
+    begin_now(producer, leader)
     with leader.connect() as connection, connection.cursor() as cursor:
         for statement in (f"CREATE DATABASE {name}", f"USE {name}", CREATE):
             cursor.execute(statement)

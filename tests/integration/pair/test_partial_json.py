@@ -11,7 +11,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.random_documents import change, document
-from tests.harness.programs import as_json, run_well, write_profile
+from tests.harness.programs import as_json, begin_now, run_well, write_profile
 from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ def test_differences_give_what_whole_documents_give(
     name = "partial_json"
     source = write_profile(tmp_path, leader, kafka, name=name, resource=name, producer=APPLY)
     target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name)
-    run_well("cdc-producer", source, "--until-current")
+    begin_now(source, leader)
     before = events_of(leader)
     fill(leader, name, random.Random(SEED))
     run_well("cdc-producer", source, "--until-current")

@@ -27,7 +27,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.long_runs import in_long_runs
-from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.harness.programs import after_now, end_offset, records, refused, run_well, running, write_profile
 from tests.harness.readable import until_readable
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -44,8 +44,8 @@ class TableTopics:
         # Both have it before the capture begins: a fresh follower starts from a copy.
         execute(leader, f"CREATE DATABASE {name}")
         execute(follower, f"CREATE DATABASE {name}")
+        self._start = after_now(leader)
         self.producer = self.profile("producer", leader, **keys)
-        run_well("cdc-producer", self.producer, "--until-current")
         self.consumer = self.profile("consumer", follower, **keys)
 
     def profile(self, program: str, server: MySql, **keys: Any) -> Path:
@@ -54,7 +54,7 @@ class TableTopics:
         filters = {"include_dbs": [self.name], "exclude_tables": none}
         return write_profile(
             self._folder, server, self.kafka, name=program, resource=self.name, kafka=kafka, filters=filters,
-            producer={"start": "now", "message_bytes": 1000},
+            producer={"start": self._start, "message_bytes": 1000},
         )  # fmt: skip
 
     def execute(self, *statements: str) -> None:

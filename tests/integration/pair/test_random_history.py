@@ -22,7 +22,7 @@ from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_history import Deed, RandomHistory
 from tests.generators.random_tables import LAX
 from tests.harness.long_runs import in_long_runs
-from tests.harness.programs import records, run_well, write_profile
+from tests.harness.programs import begin_now, records, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.server_pool import know_vectors
@@ -65,7 +65,7 @@ def test_random_history(
         shared = {"resource": name, "topic": name, "kafka": topics}
         source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **shared)
         target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", **shared)
-        run_well("cdc-producer", source, "--until-current")
+        begin_now(source, leader)
         with (tmp_path / f"{name}.sql").open("w") as log:
             deeds = min(A_ROUND, DEEDS - first)
             rounds.append(run_deeds(leader, name, random.Random(f"{SEED} {number}"), deeds=deeds, log=log))
@@ -103,7 +103,7 @@ def test_random_history_where_names_are_in_lower_case(
     shared = {"resource": name, "topic": name, "filters": {"include_dbs": [name]}}
     source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **shared)
     target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", **shared)
-    run_well("cdc-producer", source, "--until-current")
+    begin_now(source, leader)
     with (tmp_path / "names.sql").open("w") as log:
         done = run_deeds(leader, name, chance, deeds=DEEDS // 2, log=log, spelled=spelled)
     check(done, source, target, leader, follower, alike=in_lower_case)

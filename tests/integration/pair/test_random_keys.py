@@ -11,7 +11,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.random_keys import RandomHistory, random_history
-from tests.harness.programs import run_well, write_profile
+from tests.harness.programs import begin_now, run_well, write_profile
 from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ def test_random_keys(
         source = write_profile(
             tmp_path, leader, kafka, name=name, resource=name, producer={"start": "now", "record_bytes": 1000}
         )
-        run_well("cdc-producer", source, "--until-current")
+        begin_now(source, leader)
         histories = [
             random_history(chance, f"t{place}", transactions=chance.randint(1, 40))
             for place in range(min(A_ROUND, COUNT - first))

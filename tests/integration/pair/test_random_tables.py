@@ -11,7 +11,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_tables import LAX, random_table
-from tests.harness.programs import records, run_well, write_profile
+from tests.harness.programs import begin_now, records, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_pool import know_vectors
 
@@ -30,7 +30,7 @@ def test_random_tables(
         name = f"random_{number}"
         source = write_profile(tmp_path, leader, kafka, name=name, resource=name, producer={"start": "now"})
         target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name)
-        run_well("cdc-producer", source, "--until-current")
+        begin_now(source, leader)
         wanted = fill(leader, name, chance, tables=min(A_ROUND, TABLES - first))
         run_well("cdc-producer", source, "--until-current")
         found = records(source)

@@ -16,7 +16,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.long_runs import in_long_runs
 from tests.harness.pair import Pair
-from tests.harness.programs import as_json, end_offset, own_name, run, run_well, running
+from tests.harness.programs import as_json, begin_now, end_offset, own_name, run, run_well, running
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -174,7 +174,7 @@ def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, ka
     name = own_name(tmp_path)
     keys = {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}, "consumer": {"on_conflict": "stop"}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys, target=keys)
-    run_well("cdc-producer", pair.source, "--until-current")
+    begin_now(pair.source, leader)
     _fill(pair, name)
     pair.replicate()
     pair.on_follower(

@@ -150,21 +150,24 @@ def stopped(kafka: Kafka) -> Iterator[None]:
 
 
 @pytest.fixture
-def relayed(kafka_broker: KafkaFactory) -> Iterator[Relay]:
-    """The way to a broker that clients have no other way to."""
+def relayed(kafka_broker: KafkaFactory) -> Iterator[tuple[Relay, Kafka]]:
+    """The way to a broker that clients have no other way to, and the broker."""
     port = free_port()
     with Relay(port) as relay:
-        kafka_broker(port=port, settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay.port}"})
-        yield relay
+        advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay.port}"}
+        yield relay, kafka_broker(port=port, settings=advertised)
 
 
-def test_what_a_cut_connection_leaves_behind(relayed: Relay) -> None:
-    """No offset is taken from it, and a commit that comes late, and ends the next transaction, is recovered from."""
-    properties = {"bootstrap.servers": f"127.0.0.1:{relayed.port}"}
+def test_what_a_cut_connection_leaves_behind(relayed: tuple[Relay, Kafka], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No offset is taken from it, and a commit that comes late, and ends the next transaction, is recovered from. At
+    last the broker hangs: it is away."""
+    relay, kafka = relayed
+    properties = {"bootstrap.servers": f"127.0.0.1:{relay.port}"}
     topics = TopicAdmin(properties, Topics("cut"), partitions=1, replicas=1, retention_hours=0)
     topics.require()
-    no_offset_is_taken(relayed, properties, ("cut", 0))
-    a_late_commit_is_recovered_from(relayed, topics)
+    no_offset_is_taken(relay, properties, ("cut", 0))
+    a_late_commit_is_recovered_from(relay, topics)
+    a_broker_that_hangs_is_away(kafka, monkeypatch)
 
 
 def no_offset_is_taken(relay: Relay, properties: dict[str, Any], place: tuple[str, int]) -> None:
@@ -222,8 +225,7 @@ def a_late_commit_is_recovered_from(relay: Relay, topics: TopicAdmin) -> None:
     assert found == [3, 2, 1, 0]
 
 
-def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    kafka = kafka_broker()
+def a_broker_that_hangs_is_away(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     with stopped(kafka), pytest.raises(Disconnected, match="Kafka does not answer"):
         topics_of(kafka, "late")._create({"late": 1})
 

@@ -24,13 +24,13 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.memory import peak_of, peak_of_run, peak_to_the_end
 from tests.harness import wait
 from tests.harness.long_runs import in_long_runs
-from tests.harness.programs import BIN, end_offset, run_well, running, write_profile
+from tests.harness.programs import BIN, begin_now, end_offset, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import uncommitted_rows, until, waits_for_a_lock
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-ROWS = int(os.environ.get("CDC_LARGE_ROWS", "100000"))
+ROWS = int(os.environ.get("CDC_LARGE_ROWS", "50000"))
 KILLS = 4 if ROWS > 1_000_000 else 2
 COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
@@ -49,7 +49,7 @@ def test_a_large_transaction(
     name = f"huge_{compression}"
     leader = mysql_server("--innodb-redo-log-capacity=1G")
     # Many small Kafka transactions, so that there are kills in the midst of it.
-    limits = {"commit_bytes": max(100_000, ROWS // 10)}
+    limits = {"commit_bytes": max(50_000, ROWS // 10)}
     path = write_profile(tmp_path, leader, kafka, name=name, producer=limits)
     with leader.root() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE huge")
@@ -90,7 +90,7 @@ def test_a_large_row(
     keys = {"filters": {"include_dbs": ["largerow"]}, "producer": {"start": "now"}}
     source = write_profile(tmp_path, leader, kafka, name="largerow", **keys)
     target = write_profile(tmp_path, follower, kafka, name="largerow-target", topic="largerow", **keys)
-    run_well("cdc-producer", source, "--until-current")
+    begin_now(source, leader)
     for server in (leader, follower):
         execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
     rows = f"REPEAT(RANDOM_BYTES(1000), {ROW_MB * 1000})"
@@ -121,7 +121,7 @@ def test_large_rows_in_all_kinds_of_changes_through_kills(
     """
     keys = {"filters": {"include_dbs": ["hugerow"]}, "producer": {"start": "now"}}
     source = write_profile(tmp_path, leader, kafka, name="hugerow", **keys)
-    run_well("cdc-producer", source, "--until-current")
+    begin_now(source, leader)
     for server in (leader, follower):
         execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
     rows = "hugerow.a VALUES"
@@ -165,7 +165,7 @@ def test_a_consumer_killed_amid_large_rows(tmp_path: Path, leader: MySql, follow
     keys = {"filters": {"include_dbs": ["killedrow"]}, "producer": {"start": "now"}}
     source = write_profile(tmp_path, leader, kafka, name="killedrow", **keys)
     target = write_profile(tmp_path, follower, kafka, name="killedrow-target", topic="killedrow", **keys)
-    run_well("cdc-producer", source, "--until-current")
+    begin_now(source, leader)
     for server in (leader, follower):
         execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
     blob = "REPEAT(RANDOM_BYTES(1000), 6000)"

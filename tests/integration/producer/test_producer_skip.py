@@ -9,7 +9,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.long_runs import in_long_runs
-from tests.harness.programs import as_json, refused, run, run_well, write_profile
+from tests.harness.programs import as_json, begin_now, refused, run, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +26,7 @@ def made(tmp_path: Path, leader: MySql, broker: Kafka, name: str, **tables: Any)
     """A profile from now on, and a database with the table ``base``."""
     begun = {"producer": {"start": "now"}, "filters": {"include_dbs": [name]}, **tables}
     profile = write_profile(tmp_path, leader, broker, name=name, resource=name, **begun)
-    run_well("cdc-producer", profile, "--until-current")
+    begin_now(profile, leader)
     execute(leader, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.base (i INT PRIMARY KEY, c INT, j JSON)")
     execute(leader, f"INSERT INTO {name}.base VALUES (1, 1, '{LONG}')")
     return profile

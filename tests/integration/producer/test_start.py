@@ -1,11 +1,13 @@
-"""Servers that are away when the programs start: these wait, and go on once all are there."""
+"""Servers that are away when the programs start: these wait, and go on once all are there. What a start asks for."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.server.mysql import MySql
+from cdc.producer.flavor.mariadb_leader import inspect_leader
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.programs import records, running, write_profile
 from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_fixtures import MySqlFactory
@@ -49,3 +51,17 @@ def test_servers_that_come_after_the_programs(
         say("replicating", "cdc-producer")
         say("waiting for the topic", "cdc-consumer")
         until(lambda: records(path), what="the record")
+
+
+def test_collations_are_asked_for_once_in_a_start(leader: MySql) -> None:
+    """Another server at the same address, or another version of it, may number them otherwise."""
+    settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "password": PASSWORD}
+    found = inspect_leader(settings, name="leader")
+    before = replace(found, collations={1: ("of", "before")})
+
+    def collations(**differs: str) -> dict[int, tuple[str, str]]:
+        return inspect_leader(settings, name="leader", before=replace(before, **differs)).collations
+
+    assert len(found.collations) > 200
+    assert collations() == before.collations
+    assert collations(server_uuid="another") == collations(version="9.0.1") == found.collations

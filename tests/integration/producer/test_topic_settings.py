@@ -26,7 +26,7 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import json_lines, records, refused, run_well, write_profile
+from tests.harness.programs import begin_now, json_lines, records, refused, run_well, write_profile
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -96,7 +96,7 @@ def test_a_topic_for_small_messages_is_named_with_the_command(tmp_path: Path, le
     create(kafka, "small", max_message_bytes="1048588")
     keys = {"filters": {"include_dbs": ["small"]}, "producer": {"start": "now"}}
     path = write_profile(tmp_path, leader, kafka, name="small", **keys)
-    run_well("cdc-producer", path, "--until-current")
+    begin_now(path, leader)
     with leader.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE small")
         cursor.execute("CREATE TABLE small.a (i INT PRIMARY KEY, t LONGTEXT)")

@@ -16,7 +16,6 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MARIADB, MYSQL, MySql, maria_db
 from cdc.sandbox.server.process import Process, wait_until
 from cdc.sandbox.servers import Servers
-from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -123,36 +122,34 @@ def test_a_server_that_runs_is_not_started_twice(leader: MySql) -> None:
         MySql(leader.folder).start()
 
 
-def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFactory) -> None:
-    """Its data is in its folder, which stays."""
-    broker = kafka_broker()
-    admin = broker.admin()
-    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(timeout=LIMIT_SECONDS)
-    broker.kill()
-    broker.start()
-    assert "kept" in admin.list_topics(timeout=LIMIT_SECONDS).topics
+def test_a_broker_unpacks_its_libraries_in_its_folder(kafka: Kafka) -> None:
+    """A killed JVM removes none of them. What a killed broker has when it starts again, integration/consumer/
+    test_consumer.py shows."""
+    admin = kafka.admin()
     admin.create_topics([NewTopic("packed", num_partitions=1)])["packed"].result(timeout=LIMIT_SECONDS)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "compression.type": "lz4"})
     producer.produce("packed", b"x" * 10_000)
     producer.flush(LIMIT_SECONDS)
-    maps = Path(f"/proc/{broker.process.pid}/maps").read_text().split()
+    maps = Path(f"/proc/{kafka.process.pid}/maps").read_text().split()
     unpacked = {Path(word) for word in maps if word.endswith(".so") and "lz4" in word}
     assert unpacked
-    assert all(path.is_relative_to(broker.folder) for path in unpacked)
+    assert all(path.is_relative_to(kafka.folder) for path in unpacked)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_servers_die_with_whoever_started_them(number: signal.Signals, tmp_path: Path) -> None:
+    """Whatever program a server is: a small one takes its place."""
     program = (
-        "import pathlib, signal, sys; from cdc.sandbox.server.mysql import MySql\n"
+        "import pathlib, signal, sys; from cdc.sandbox.server.process import Process\n"
         # A shell that runs the tests in the background has its children ignore Ctrl-C.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "MySql(pathlib.Path(sys.argv[1])).start(); print('up', flush=True); signal.pause()"
+        "Process('sleep', folder=pathlib.Path(sys.argv[1])).start(['sleep', '600'])\n"
+        "print('up', flush=True); signal.pause()"
     )
     starter = subprocess.Popen(
         [sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
-    server = Process("mysqld", folder=tmp_path)
+    server = Process("sleep", folder=tmp_path)
     with starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == "up\n"

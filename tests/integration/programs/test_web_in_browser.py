@@ -15,6 +15,7 @@ from tests.checks.browser_session import BrowserSession, browsing
 from tests.harness.debian import fetched
 from tests.harness.pair import Pair
 from tests.harness.programs import own_name, running
+from tests.harness.remote_kafka import RemoteKafka
 from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import until
 
@@ -69,8 +70,16 @@ def write_hostile_rows(pair: Pair, database: str) -> None:
     )
 
 
-def test_a_stream_in_a_browser(tmp_path: Path, leader: MySql, follower: MySql, kafka_broker: KafkaFactory) -> None:
-    broker, name, port = kafka_broker(settings={"auto.create.topics.enable": "true"}), own_name(tmp_path), free_port()
+@pytest.fixture
+def broker(kafka_broker: KafkaFactory) -> Iterator[RemoteKafka]:
+    """A broker at a distance, at which any topic that a client asks for is created."""
+    remote = RemoteKafka(kafka_broker(settings={"auto.create.topics.enable": "true"}))
+    yield remote.start()
+    remote.kill()
+
+
+def test_a_stream_in_a_browser(tmp_path: Path, leader: MySql, follower: MySql, broker: RemoteKafka) -> None:
+    name, port = own_name(tmp_path), free_port()
     settings = {"producer": {"retry_seconds": 1}, "web": {"cache": str(tmp_path / "cache")}}
     pair = Pair.make(tmp_path, leader, follower, broker, name=name, filters={"include_dbs": [name]}, **settings)
     write_hostile_rows(pair, name)
