@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders_by_state.sql"
 
 
-def test_a_model_of_a_lake(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_model_of_a_lake(pair: Pair, lake_spark: SparkSession, tmp_path: Path) -> None:
     database, path = "a_model_of_a_lake", tmp_path / "lake"
     text = EXAMPLE.read_text(encoding="utf-8").replace("`lake/", f"`{path}/").replace("/shop/", f"/{database}/")
     statements = [each for each in text.split(";\n") if each.strip()]
@@ -27,10 +27,10 @@ def test_a_model_of_a_lake(pair: Pair, spark: SparkSession, tmp_path: Path) -> N
     ):  # fmt: skip
         pair.on_leader(*sql, database=database)
         run_well("cdc-producer", pair.source, "--until-current")
-        lake = Opened(spark, pair.source, path, "delta")
+        lake = Opened(lake_spark, pair.source, path, "delta")
         lake.advance()
         lake.folder.close()
         for _ in range(2):
             for statement in statements:
-                spark.sql(statement)
-            assert dict(map(tuple, spark.sql(model).collect())) == expected
+                lake_spark.sql(statement)
+            assert dict(map(tuple, lake_spark.sql(model).collect())) == expected
