@@ -44,7 +44,7 @@ from tests.spark.test_watch import open_to_others
 pytestmark = pytest.mark.spark
 
 STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
-CUTS = int(os.environ.get("CDC_STATE_CUTS", "4"))
+CUTS = int(os.environ.get("CDC_STATE_CUTS", "3"))
 TOPICS = {LEADER: {"any": "one id"}, FOLLOWER: {"any": "one id"}}  # of two clusters
 TOY = Table("db/toy", ["id", "name"], ["id"])
 
