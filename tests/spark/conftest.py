@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import version
@@ -99,10 +99,10 @@ def _sockets_collected() -> Iterator[None]:
     gc.collect()
 
 
-def archive_of_classes() -> Path:
+def archive_of_classes(environment: Mapping[str, str] = os.environ) -> Path:
     """Where an audit on this machine keeps the classes that it loads."""
     jars = spark_connector_jars(version("pyspark"))
-    return class_archive(os.environ, java=require_java(os.environ), home=Path(pyspark.__file__).parent, jars=jars)
+    return class_archive(environment, java=require_java(environment), home=Path(pyspark.__file__).parent, jars=jars)
 
 
 @pytest.fixture(scope="session")
