@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import version
@@ -76,10 +76,6 @@ _SPARK = {
     **NO_TRACES,
 }
 _EXTENSIONS = "spark.sql.extensions"
-_LAKES: dict[str, bool | float | int | str | None] = {
-    **DeltaTables.settings,
-    _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables)),
-}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
@@ -103,10 +99,10 @@ def _sockets_collected() -> Iterator[None]:
     gc.collect()
 
 
-def archive_of_classes() -> Path:
+def archive_of_classes(environment: Mapping[str, str] = os.environ) -> Path:
     """Where an audit on this machine keeps the classes that it loads."""
     jars = spark_connector_jars(version("pyspark"))
-    return class_archive(os.environ, java=require_java(os.environ), home=Path(pyspark.__file__).parent, jars=jars)
+    return class_archive(environment, java=require_java(environment), home=Path(pyspark.__file__).parent, jars=jars)
 
 
 @pytest.fixture(scope="session")
@@ -118,12 +114,35 @@ def spark() -> Iterator[SparkSession]:
     # As cdc-audit has it: what is on the class path is in the archive.
     connector = os.pathsep.join(map(str, spark_connector_jars(version("pyspark"))))
     builder = builder.config("spark.driver.extraClassPath", connector)
-    builder = builder.config("spark.jars", ",".join(map(str, lake_jars()))).config(map=_LAKES)
+    builder = builder.config("spark.jars", ",".join(map(str, lake_jars())))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def lake_spark(spark: SparkSession) -> SparkSession:
+    """A session of the same Spark with Delta and Iceberg, as cdc-lake has it.
+
+    Their extensions look through each plan of a session that has them: a tenth of an audit's CPU time, and no audit of
+    our users has them.
+    """
+    settings = DeltaTables.settings | {
+        _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables))
+    }
+    context, jvm = spark.sparkContext, spark._jvm
+    assert jvm is not None
+    # A session takes its extensions from the settings of the context that it begins in.
+    shared = context._jsc.sc().conf()
+    shared.set(_EXTENSIONS, settings[_EXTENSIONS])
+    try:
+        made = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")(context._jsc.sc(), settings)
+        made.sessionState()  # which is made when it is first asked for
+    finally:
+        shared.remove(_EXTENSIONS)
+    return SparkSession(context, made)
 
 
 @pytest.fixture
@@ -170,7 +189,9 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
 
 
 @pytest.fixture
-def run_in_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunInSpark]:
+def run_in_spark(
+    spark: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RunInSpark]:
     """``run_in_spark("cdc-audit …")``: the exit status of a program, or of spark-submit with the audit.
 
     It is what users run up to the start of a JVM: from there on it has the Spark that the tests share.
@@ -180,7 +201,7 @@ def run_in_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterat
     os.umask(umask)
     jvm = nullcontext((SimpleNamespace(require_started=lambda: None), lambda _: None))
     monkeypatch.setattr(cdc_audit, "launched", lambda *_, **__: jvm)
-    monkeypatch.setattr(cdc_lake, "started", lambda *_: spark)
+    monkeypatch.setattr(cdc_lake, "started", lambda *_: request.getfixturevalue("lake_spark"))
     monkeypatch.setattr(audit, "session", lambda: spark)
     for program in (audit, cdc_lake):
         monkeypatch.setattr(program, "stop", lambda _: None)

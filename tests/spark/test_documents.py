@@ -88,6 +88,7 @@ class Reader:
                 self.run_in_process(command, block)
             elif prints := re.match("run: until it prints (.+)", block.comment):
                 self.start(command, until_it_prints=prints[1])
+                self.stop()  # another block may start the same program, which listens on the same port
             else:
                 self.run(command, status=block.status, where=f"{block}: {command}")
         if beside:

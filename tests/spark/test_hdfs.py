@@ -39,7 +39,7 @@ def test_one_process_writes(store: str, spark: SparkSession) -> None:
 
 
 @pytest.mark.long
-def test_a_lake_on_hdfs(pair: Pair, store: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lake_on_hdfs(pair: Pair, store: str, lake_spark: SparkSession, tmp_path: Path) -> None:
     """`make test` has test_files and test_one_process_writes here, and test_lake on a folder of this machine."""
     database = "a_lake_on_hdfs"
     pair.on_leader(
@@ -48,7 +48,9 @@ def test_a_lake_on_hdfs(pair: Pair, store: str, spark: SparkSession, tmp_path: P
     )  # fmt: skip
     run_well("cdc-producer", pair.source, "--until-current")
     forms = list(FORMATS) if DEEDS >= MANY else [random.Random(SEED).choice(list(FORMATS))]
-    lakes = [Opened(spark, pair.source, tmp_path, form, HadoopFolder(spark, f"{store}/{form}")) for form in forms]
+    lakes = [
+        Opened(lake_spark, pair.source, tmp_path, form, HadoopFolder(lake_spark, f"{store}/{form}")) for form in forms
+    ]
     for lake in lakes:
         assert lake.advance().counts["written"] == 2
         assert lake.rows(f"{database}/orders") == Counter([(1, 1), (2, 2)])

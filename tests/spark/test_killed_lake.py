@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_lake_that_is_killed(
-    pair: Pair, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pair: Pair, lake_spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance, found = random.Random(f"{SEED} killed lake"), Counter[str]()
     # In make test that which has no other test there.
@@ -54,7 +54,7 @@ def test_a_lake_that_is_killed(
         "CREATE TABLE parts (id INT, at INT, n INT, PRIMARY KEY (id, at))", database=DATABASE,
     )  # fmt: skip
     worked(pair, KILLS, chance)
-    lake = opened(pair, spark, tmp_path / "lake", form)
+    lake = opened(pair, lake_spark, tmp_path / "lake", form)
     lake.advance()
     lake.folder.close()
     for number in range(KILLS):
@@ -64,7 +64,7 @@ def test_a_lake_that_is_killed(
         point = ("after", 4, 0.0) if number == 0 else random_point(chance)
         found[killed(pair.source, tmp_path / "lake", form, *point)] += 1
         if number == KILLS - 1 or chance.random() < 0.5:
-            compared(pair, spark, tmp_path / "lake", form, f"CDC_SEED={SEED}, kill {number} at {point}")
+            compared(pair, lake_spark, tmp_path / "lake", form, f"CDC_SEED={SEED}, kill {number} at {point}")
     with capsys.disabled():
         print(f"\n{form}: {dict(found)} (CDC_SEED={SEED})")
     assert found["killed"]

@@ -117,14 +117,14 @@ def parquet_folders(table: Path) -> list[Path]:
     return [table / each["name"] for each in json.loads((table / POINTER).read_text())["folders"]]
 
 
-def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
-    follows(pair, spark, tmp_path, "delta", "a_lake_follows_its_leader")
+def test_a_lake_follows_its_leader(pair: Pair, lake_spark: SparkSession, tmp_path: Path) -> None:
+    follows(pair, lake_spark, tmp_path, "delta", "a_lake_follows_its_leader")
 
 
 @pytest.mark.long
-def test_an_iceberg_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+def test_an_iceberg_lake_follows_its_leader(pair: Pair, lake_spark: SparkSession, tmp_path: Path) -> None:
     """In `make test` the lake of test_killed_lake.test_a_lake_that_is_killed is of this format, with its changes."""
-    follows(pair, spark, tmp_path, "iceberg", "an_iceberg_lake_follows_its_leader")
+    follows(pair, lake_spark, tmp_path, "iceberg", "an_iceberg_lake_follows_its_leader")
 
 
 @pytest.mark.long
@@ -270,7 +270,11 @@ def without_record(profile: Path, folder: Path, kafka: Kafka, *, at: int) -> Pat
 
 
 def test_random_histories(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    mysql_server: MySqlFactory,
+    kafka: Kafka,
+    lake_spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The law: at each moment, through kills, all tables are what the server held then, or are refused by name."""
     leader, chance, database = mysql_server(server_id=1), random.Random(f"{SEED} lake law"), DATABASE
@@ -287,7 +291,7 @@ def test_random_histories(
     for moment in (done.moments[each] for each in dict.fromkeys(at)):
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
         if sequence >= 0:
-            lake = advanced_through_kills(spark, profile, tmp_path / form, sequence, chance, found)
+            lake = advanced_through_kills(lake_spark, profile, tmp_path / form, sequence, chance, found)
             try:
                 compared(lake, moment, sequence, found)
             finally:

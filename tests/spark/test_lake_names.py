@@ -32,7 +32,7 @@ CREATED = {
 REFUSED = {"delta": {"dotless"}, "iceberg": {"dotless", "digits", "of_iceberg"}, "parquet": {"dotless"}}
 
 
-def test_names_of_any_kind(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+def test_names_of_any_kind(pair: Pair, lake_spark: SparkSession, tmp_path: Path) -> None:
     for name, columns in CREATED.items():
         typed = ", ".join(f"`{each.replace('`', '``')}` INT" for each in columns)
         rows = ", ".join(f"({row}{f', {row}0' * (len(columns) - 1)})" for row in (1, 2, 3))
@@ -41,7 +41,7 @@ def test_names_of_any_kind(pair: Pair, spark: SparkSession, tmp_path: Path) -> N
     run_well("cdc-producer", pair.source, "--until-current")
     # Iceberg refuses the most names.
     forms = list(FORMATS) if LONG else ["iceberg"]
-    lakes = {form: Opened(spark, pair.source, tmp_path / form, form) for form in forms}
+    lakes = {form: Opened(lake_spark, pair.source, tmp_path / form, form) for form in forms}
     for form, lake in lakes.items():
         lake.lake.changes = None
         assert right_or_refused(lake, pair) == REFUSED[form]

@@ -39,7 +39,7 @@ NOT_READ = ("t_json",)  # a name of 65 535 characters, more than Spark's parser 
 
 
 @pytest.mark.long
-def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession) -> None:
+def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, lake_spark: SparkSession) -> None:
     """`make test` has the types by test_tables.test_all_types, and random ones in test_lake.test_random_histories."""
     leader, chance = mysql_server(*DURABLE_ENOUGH, server_id=3), random.Random(f"{SEED} lake types")
     load(leader)
@@ -47,7 +47,7 @@ def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spa
     run_well("cdc-producer", profile, "--until-current")
     every = held(leader)
     forms = list(FORMATS) if len(every) <= TABLES else [chance.choice(list(FORMATS))]
-    lakes = [Opened(spark, profile, tmp_path / form, form, typed_json="record") for form in forms]
+    lakes = [Opened(lake_spark, profile, tmp_path / form, form, typed_json="record") for form in forms]
     for lake in lakes:
         chosen = chance.sample(sorted(every), min(TABLES, len(every)))
         lake.left_out, lake.lake.changes = every.keys() - set(chosen), None

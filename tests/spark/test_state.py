@@ -44,7 +44,7 @@ from tests.spark.test_watch import open_to_others
 pytestmark = pytest.mark.spark
 
 STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
-CUTS = int(os.environ.get("CDC_STATE_CUTS", "4"))
+CUTS = int(os.environ.get("CDC_STATE_CUTS", "3"))
 TOPICS = {LEADER: {"any": "one id"}, FOLLOWER: {"any": "one id"}}  # of two clusters
 TOY = Table("db/toy", ["id", "name"], ["id"])
 
@@ -92,7 +92,7 @@ def test_audits_over_cuts_tell_what_one_audit_tells(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, number: int
 ) -> None:
     """Up to the second cut statements move and alter tables; between the last ones nobody runs any, and rows stay."""
-    streams = RandomStreams(f"{SEED} {number}", steps=200, settled=80, keys=400, unlogged=0.05)
+    streams = RandomStreams(f"{SEED} {number}", steps=200, settled=70, keys=400, unlogged=0.05)
     pair, which = (
         GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path), fragmented=(SEED + number) % 2 == 0),
         f"CDC_SEED={SEED}, stream {number}",

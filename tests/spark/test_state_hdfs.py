@@ -36,11 +36,11 @@ def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_p
     pair.grow(leader, follower)
     stepwise = pair.on_from(uri)
     assert (stepwise.drifted_rows, stepwise.leader.records) == (1, 3)
-    if LONG:  # test_state.py has it of folders of this machine
+    if LONG:  # test_state.py has it of folders of this machine, and the next test what a second save leaves on HDFS
         assert told(stepwise) == told(pair.from_the_start())
-    assert told(pair.on_from(uri), ordered=False) == told(stepwise, ordered=False)
+        assert told(pair.on_from(uri), ordered=False) == told(stepwise, ordered=False)
     folder = HadoopFolder(spark, uri)
-    assert len((folder.read("history.jsonl") or "").splitlines()) == 3
+    assert len((folder.read("history.jsonl") or "").splitlines()) == (3 if LONG else 2)
     assert json.loads(folder.read("state.json") or "")["parts"]["transactions"] == [1, 2]
     assert modes(spark, uri) == "rwx------"
 

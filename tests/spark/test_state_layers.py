@@ -50,18 +50,18 @@ def _leaves(plan: object) -> list[object]:
 
 def test_layers_are_merged_by_size(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large layer above the first is left alone while small ones come, and the rows above are counted."""
-    monkeypatch.setattr("cdc.spark.state.parquet_parts._MOST_GENERATIONS", 4)
+    monkeypatch.setattr("cdc.spark.state.parquet_parts._MOST_GENERATIONS", 3)
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     state = StateStore.open(spark, tmp_path, {"format": 1})
     state.save(None, frames(spark, 0, rows=range(3000)), TOPICS)
     state.save(state.load(TOPICS), frames(spark, 1, rows=range(2500), touched=True), TOPICS)
-    for upto in range(2, 7):
+    for upto in range(2, 5):
         state.save(state.load(TOPICS), frames(spark, upto, rows=[upto], touched=True), TOPICS)
-    assert kept(tmp_path)["parts"]["rows"] == [1, 2, 7]
-    assert [kept(tmp_path)[name] for name in ("rows", "above")] == [3000, 2505]
+    assert kept(tmp_path)["parts"]["rows"] == [1, 2, 5]
+    assert [kept(tmp_path)[name] for name in ("rows", "above")] == [3000, 2503]
     held = state.load(TOPICS)
     assert held is not None
-    some = frame_of(spark, [(each,) for each in (2, 3, 6, 7, 2600)], "hash BIGINT")
+    some = frame_of(spark, [(each,) for each in (2, 3, 4, 7, 2600)], "hash BIGINT")
     found = {row["hash"]: row["net"] for row in rows_of(held.layers, some, few=True).collect()}
-    assert found == {2: 2, 3: 3, 6: 6, 7: 1, 2600: 0}
+    assert found == {2: 2, 3: 3, 4: 4, 7: 1, 2600: 0}
     state.close()

@@ -102,7 +102,7 @@ def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
         return f"CAST(raise_error(concat({where}, ': ', {why})) AS {to})"
 
     doubt = "NULL" if options.on_alter == "null" else fails(f"substring({value}, {len(DOUBT) + 1})")
-    other = fails(f"concat('this value can't be converted to {to}: ', left({value}, 200))")
+    other = fails(f"concat('this value cannot be converted to {to}: ', left({value}, 200))")
     cases = [(f"{value} IS NULL OR {value} = 'Null'", "NULL"), *_cases(kind, value, to, fails, options)]
     cases.append((f"startswith({value}, {literal(DOUBT)})", doubt))
     whens = " ".join(f"WHEN {condition} THEN {result}" for condition, result in cases)
