@@ -50,8 +50,8 @@ class Arrived:
         PromiseError if they contain too many records."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
-        # In a first run, if each table has its own topic, each topic is read separately. Otherwise each table would
-        # read the messages of all tables. So all new messages are read once and persisted.
+        # If each table has its own topic, the first run reads each topic separately. All other runs read all new
+        # messages once and persist them, because in a shared topic, each table would read the messages of all tables.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
         rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)

@@ -47,7 +47,7 @@ _LEVEL = 1  # the compression level of zlib; level 6 takes five times as long, a
 
 
 def packed(body: dict[str, Any]) -> dict[str, Any]:
-    """Packs the entry ``body``. The entry must contain a version."""
+    """Returns the packed form of the entry ``body``, which is compressed. The entry must contain a version."""
     rest = {key: value for key, value in body.items() if key not in (*_KEPT, "gtid_set", "counts", "last")}
     counts, last = body["counts"], body.get("last", {})
     rest["partitions"] = {name: (counts.get(name), last.get(name)) for name in counts | last}

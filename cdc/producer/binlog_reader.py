@@ -116,7 +116,9 @@ class Binlog:
 
 
 def _place(progress: Progress, leader: Leader) -> str:
-    """Returns the place up to which the binlog is read, in the form of ``producer.start``."""
+    """Returns the place up to which the binlog is read, in the form of the profile key ``producer.start``: a GTID set,
+    or the name and offset of a binlog file.
+    """
     return progress.gtid_text if leader.shows_visible else str(progress.position)
 
 

@@ -70,8 +70,8 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>(?:{no_space}[0-9A-Za-z_$\u0080-\U0010ffff])+)
         |(?P<mark>.)""",
-        # With re.ASCII, only ASCII spaces are spaces. The server, too, reads no other characters as spaces except
-        # ``blanks``. Words may contain any other character.
+        # With re.ASCII, ``\s`` matches only ASCII spaces. For the server, only these and the characters in ``blanks``
+        # are spaces; a word may contain any other character beyond ASCII.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 

@@ -477,8 +477,8 @@ class DdlLedger:
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
     def _execute(self, record: Record, gtid: str = "", *, commit: Commit | None = None) -> str:
-        """Executes the statement under ``gtid``, and returns the GTID. If ``gtid`` is empty, the server assigns one,
-        and ``commit`` commits the intent before.
+        """Executes the statement under ``gtid``, and returns the GTID. If ``gtid`` is empty, the intent is committed
+        with ``commit`` before the statement is executed, and the server assigns the GTID.
         """
         place = None
         lock_wait = LockWait(seconds=self._lock_seconds, asking=self._session)

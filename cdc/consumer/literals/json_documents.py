@@ -82,7 +82,11 @@ def checked(tree: Any) -> Any:
 
 
 def _tree(content: Any, tree: Any) -> Any:
-    """Returns the tagged form of a member that may contain no doubles. A list without SQL types is unchanged."""
+    """Returns the tagged form of the member ``content``; ``tree`` is the result of ``apart`` for it.
+
+    If ``tree`` is None, the member contains no double. Then only an object gets a tag, since ``typed_document`` reads a
+    list or a scalar without tags.
+    """
     if tree is None and isinstance(content, dict):
         return {"object": {key: _tree(member, None) for key, member in content.items()}}
     return content if tree is None else tree

@@ -29,7 +29,9 @@ __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 SUBQUERY = b"WITH RECURSIVE"
 _FEWEST = 20  # records with fewer rows are not rendered, since rendering them costs more than it saves
 _MOST_TYPES = 1000  # the maximum number of tables whose column types are kept
-_PAUSE = 1000  # after the values of a rendered record were needed, this many records of the table are not rendered
+# If the values of a rendered record are needed, rendering it was wasted. Then this many of the table's next records are
+# not rendered.
+_PAUSE = 1000
 
 T = TypeVar("T")
 

@@ -113,8 +113,10 @@ class Interleaver:
             yield from self._due() if self._copies else self._new_state()
 
     def _unreadable(self, change: Refused) -> Iterator[Change]:
-        """Yields the state of the copies in which the tables of an unreadable event are to be copied. Before that,
-        yields the event, so that a record states that rows are lacking, unless an earlier record states this already.
+        """Handles an event whose rows can't be read: its tables must be copied again.
+
+        Yields ``change``, so that a record states that rows are lacking, and then the new state of the copies. The
+        change is left out if an earlier record already states this, or if the first copy of the leader has not begun.
         """
         transaction = self._progress.transaction
         self._copier.note(change)

@@ -163,8 +163,8 @@ def waiting(properties: Mapping[str, Any], topic: str, *, resource: str, pending
 
 
 class Requests:
-    """Polls the topic in a thread for requests that the state ``taken`` does not include; a query that Kafka can't
-    answer is repeated."""
+    """Polls the topic of requests in a thread, for requests that the state ``taken`` does not include. If Kafka does
+    not answer, the next poll tries again."""
 
     def __init__(self, properties: Mapping[str, Any], topic: str, *, resource: str, taken: Pending) -> None:
         self._properties = properties

@@ -130,7 +130,9 @@ class Pending:
         return replace(left, again=again, requests=requests, requests_topic=topic)
 
     def taken_up(self, requests: int, topic: str = "") -> "Pending":
-        """Returns the state after the request before the offset ``requests`` of ``topic`` was processed or dropped."""
+        """Returns the state after a request was processed or dropped. ``requests`` is the offset after this request in
+        the topic with the id ``topic``.
+        """
         return replace(self, requests=requests, requests_topic=topic)
 
     def repaired(self) -> "Pending":

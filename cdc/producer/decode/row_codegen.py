@@ -282,8 +282,8 @@ def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    """Generates the code of an ENUM, which looks up a prepared JSON text, or of a SET, which joins the texts of its
-    bits.
+    """Generates the code for an ENUM or a SET. The code for an ENUM looks up a prepared JSON text; the code for a SET
+    joins the texts of the members whose bits are set.
     """
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     members = member_texts(column.members, column.charset)

@@ -297,7 +297,9 @@ def _has_computed_default(found: list[Span], words: list[str]) -> bool:
 
 
 def _may_be_column(found: list[Span], at: int) -> bool:
-    """Whether the token at ``at`` is the word JSON after a column that may be named AFTER or MODIFY."""
+    """Whether the token at ``at`` is JSON and the word before it, AFTER or MODIFY, may be the name of a column. JSON
+    would then be the column's type.
+    """
     if at < 2 or found[at].token.word() != "JSON" or found[at - 1].token.word() not in _NAMES_OF_COLUMNS:
         return False
     before = found[at - 2].token
