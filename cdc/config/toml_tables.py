@@ -58,8 +58,8 @@ def build(
     """Builds an object of the dataclass ``kind`` from the values in ``content``. ``tables`` maps each key whose value
     is a table to the dataclass of that table.
 
-    ``removed`` maps the keys that only former versions knew to hints for users. ``path`` precedes the keys in errors.
-    Raises UserError.
+    ``removed`` contains the keys that only former versions of cdc knew, each with a hint for users. ``path`` precedes
+    the keys in errors. Raises UserError.
     """
     known = {f.name: f for f in fields(kind) if f.init}
     values: dict[str, Any] = {}

@@ -86,7 +86,8 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="with --check: the producer's profile; both servers' definitions of the tables are compared",
     )
-    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; using it is an error
+    # an option of earlier versions of cdc; using it is an error
+    parser.add_argument("--rewind", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     return parser
 

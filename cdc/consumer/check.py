@@ -167,8 +167,8 @@ _EVENTS = "SELECT DISTINCT EVENT_SCHEMA FROM information_schema.EVENTS WHERE STA
 
 
 def check(profile: Profile, *, leader: Profile | None) -> int:
-    """Prints the list, and compares the follower's tables with the leader's if the producer's profile ``leader`` is
-    given. Returns the exit status, which is 0 or 2.
+    """Prints all that must be changed before the consumer can run. If the producer's profile ``leader`` is given,
+    compares the follower's tables with the leader's, too. Returns the exit status, which is 0 or 2.
     """
     items, stop = CheckList(), threading.Event()
     with items.with_log(), ExitStack() as opened:

@@ -1,9 +1,10 @@
-"""Decodes text, only in those MySQL character sets for which encoding the decoded text returns the same bytes.
+"""Decodes text from MySQL's character sets, but only from those in which encoding the decoded text returns the same
+bytes.
 
 ``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Each key is a
 code in hexadecimal (one or more bytes). The value contains the character with this code, and the characters with the
-following codes. A question mark means that MySQL assigns no character to the code, or an ASCII character, which would
-mean something else in a statement. A test compares every character with the server's answer.
+following codes. A question mark means that MySQL assigns no character to the code, or assigns an ASCII character to it,
+which would mean something else in a statement. A test compares every character with the server's answer.
 """
 
 import codecs

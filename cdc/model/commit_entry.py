@@ -206,7 +206,7 @@ class Entry:
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         if self.partial and not self.partial.unordered:
-            del body["partial"]["unordered"]  # so that an older version can read the entry
+            del body["partial"]["unordered"]  # so that an older version of cdc can read the entry
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
         body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
         body["version"] = _FOLDED if self.folds_names else body["version"]
@@ -274,9 +274,9 @@ class Commits:
     records; ``origin`` contains the GTIDs of the transactions before the first record; it is None if they are unknown.
     If only a part of the newest transaction is committed, ``of_open`` is the number of the committed records of this
     part. ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; it is None if the
-    topic does not store this time. ``server_version`` is the leader's version; it is empty in entries of older
-    versions. ``marks`` are the starts without Kafka transactions. ``folds_names`` is true if the names in the records
-    are in lower case, since the leader has ``lower_case_table_names = 1``.
+    topic does not store this time. ``server_version`` is the leader's version; it is empty in entries that an older
+    version of cdc wrote. ``marks`` are the starts without Kafka transactions. ``folds_names`` is true if the names in
+    the records are in lower case, since the leader has ``lower_case_table_names = 1``.
     """
 
     next_sequence: int

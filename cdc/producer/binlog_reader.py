@@ -38,8 +38,8 @@ _log = partial(event, logging.getLogger("cdc.binlog"))
 
 @dataclass(frozen=True, slots=True)
 class BinlogTransaction(Transaction):
-    """A whole transaction of the leader, or the share of one. ``after`` is the place behind it: ``binlog(profile,
-    after=…)`` continues there.
+    """A whole transaction of the leader, or only those of its changes that belong to the reader's share (see
+    ``Binlog``). ``after`` is the place behind the transaction: ``binlog(profile, after=…)`` continues there.
     """
 
     after: str
@@ -74,8 +74,8 @@ class Binlog:
             yield from transaction.changes()
 
     def transactions(self) -> Iterator[BinlogTransaction]:
-        """Yields each transaction of which any change passes the profile's filters and belongs to the share. Holds a
-        transaction in memory as a whole.
+        """Yields each transaction with at least one change that passes the profile's filters and belongs to the share.
+        Holds a transaction in memory as a whole.
         """
         leader = find_leader(self._profile)
         profile = as_on_leader(self._profile, leader)

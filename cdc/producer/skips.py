@@ -24,7 +24,9 @@ class Skips:
     def __init__(self, events: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
         self._asked = {event: _position(event) for event in events}
         self._used: set[str] = set()
-        self._open: list[str] = []  # events skipped in the open transaction: the operator must name them again
+        # events skipped in the open transaction; if another event in it is refused, the operator must name them again,
+        # too
+        self._open: list[str] = []
         self.log = log
 
     def __bool__(self) -> bool:

@@ -75,7 +75,7 @@ class Stream:
             for change in changes:
                 self._write(change)
                 if type(change) is OtherEvent:
-                    continue  # such an event does not advance the position; the next commit contains it
+                    continue  # such an event does not advance the position; its message becomes part of the next commit
                 self.progress.note(change)
                 if skips:
                     self._check_skips(change)

@@ -178,8 +178,9 @@ def member_check(
     return are_equal
 
 
-# Finds foreign keys through which changes of a table that the filters leave out change rows of a table that passes, on
-# a leader that does not log the latter changes (MySQL before 9.6, MariaDB).
+# Finds foreign keys from a table that passes the filters to a table that they leave out, if the leader changes rows of
+# the first table when rows of the second change (as with ON DELETE CASCADE), and does not log that (MySQL before 9.6,
+# MariaDB).
 #
 # A follower gets neither the changes of the table that is left out, nor the changes of the other table's rows.
 
@@ -193,9 +194,9 @@ TableName = tuple[str, str]
 
 
 def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
-    """Returns a text for each foreign key of the leader ``name`` that changes rows of a table that passes the filters
-    when rows of a table that the filters leave out change. The text contains both tables; ``named`` writes the name of
-    a table.
+    """Returns a text for each foreign key of the leader ``name`` through which a change of a table that the filters
+    leave out also changes rows of a table that passes. The text contains both tables; ``named`` writes the name of a
+    table.
     """
     return [
         f"{named(*table)} by {named(*parent)}"
@@ -229,9 +230,10 @@ class UnreadableRows:
     continue.
 
     If the global settings of the leader ``name`` are the cause, no table is copied and the stream stops: otherwise the
-    copy would have to be repeated for ever. If ``logs_cascades`` is false, tables whose rows foreign keys change
-    together with the unreadable rows are copied, too. If ``images`` is false, rows that lack columns always stop the
-    stream: MariaDB logs some changes without generated columns, whatever its settings are.
+    copy would have to be repeated for ever. If ``logs_cascades`` is false, foreign keys may have changed rows of other
+    tables together with the unreadable rows, without a trace in the binlog; these tables are copied, too. If ``images``
+    is false, rows that lack columns always stop the stream: MariaDB logs some changes without generated columns,
+    whatever its settings are.
     """
 
     def __init__(

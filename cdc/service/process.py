@@ -156,6 +156,8 @@ def process_name() -> str:
 
 
 def described(name: str) -> str:
-    """Describes the host and process id in ``name``, for a message; names from older versions do not contain them."""
+    """Describes the host and process id in ``name``, for a message; names from older versions of cdc do not contain
+    them.
+    """
     parts = _PARTS.fullmatch(name)
     return f"process {parts['pid']} on host {parts['host']}" if parts else "its version does not say where it runs"

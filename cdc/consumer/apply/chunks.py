@@ -2,8 +2,9 @@
 chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk. Rows of the first kind have the same value of the record's key, but are
-outside of the chunk's range. Rows of the second kind have the same value of another unique key. Such a row differs from
-the leader's row with the same key, which a later chunk or change will store (``plan.chunk_plan``).
+outside of the chunk's range. Rows of the second kind have the same value of another unique key. A row of the second
+kind is out of date, since on the leader only the chunk's row has that value; a later chunk or change stores the row
+again as it is on the leader (``plan.chunk_plan``).
 """
 
 import logging

@@ -99,8 +99,8 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
 
 
 def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
-    """Marks the batch ``committing`` as committed if the server has executed its COMMIT. The connection over which the
-    COMMIT was sent is lost.
+    """Marks the batch ``committing`` as committed if the server has executed its COMMIT. Called after the connection
+    was lost over which the COMMIT was sent.
 
     ``checkpoint`` is the last checkpoint that is known to be committed. Raises Interrupted, Refused, or PromiseError if
     the follower has neither this checkpoint nor the batch's checkpoint.

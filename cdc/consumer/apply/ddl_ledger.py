@@ -441,7 +441,9 @@ class DdlLedger:
         self._check_numbers(record)
 
     def _check_texts(self, record: Record) -> None:
-        """Raises Unapplicable if the statement takes as UUID or INET a column that is text here."""
+        """Raises Unapplicable if the statement treats a column as UUID or INET (types of MariaDB) that is text on the
+        follower.
+        """
         effect = rereads(record)
         if effect is None:
             return

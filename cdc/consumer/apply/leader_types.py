@@ -15,7 +15,8 @@ from cdc.model.record import Record, Uri
 __all__ = ["LeaderTypes", "column_error"]
 
 _MOST_TABLES = 10_000
-# After a statement with such an effect, a table's next record contains its column types again (producer: ToldTypes).
+# After a statement with such an effect, the producer writes the column types of a table into the table's next record
+# again.
 _CHANGING = ("Table", "Index", "Database")
 
 

@@ -147,7 +147,7 @@ class ParallelExecutor:
 
     def _execute(self, session: Session, batch: PlannedBatch) -> None:
         """Waits until the rows of the batch are executed and all earlier batches have committed, then executes the
-        batch's tail.
+        statements that end its transaction (``batch.tail``).
 
         The caller must then send the COMMIT of the batch.
         """

@@ -111,7 +111,8 @@ class Preparation:
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
-        # A record that is not applied, because the base copy contains it, may have the types for later records.
+        # Even a record that is not applied, because the base copy contains its changes, may contain the column types
+        # for later records.
         self._notes += self._types.note(record for record in batch.records if self._tables.passes(record.uri))
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)

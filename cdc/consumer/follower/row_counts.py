@@ -58,8 +58,8 @@ class RowCounts:
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
         documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
-            # Normally the leader and the follower store the rows in the same order, so that the rows to delete are the
-            # first rows.
+            # The leader has deleted the first rows that it found. Normally both servers store the rows in the same
+            # order, so the first rows that this query finds are the rows to delete.
             if removal.ordered and removal.is_all(self._keys(removal)):
                 yield from removal.of_first()
                 continue
@@ -106,7 +106,8 @@ def _one_by_one(step: Step, *, reason: object) -> None:
 
 MISPLACED = 1863  # the server's error if it must delete or update a row that lies in a wrong partition
 
-# if the follower has more than this many times the chunk's rows, only rows that equal a row of the chunk are read
+# If the chunk's range contains more than this many times as many rows on the follower as in the chunk, only those rows
+# are read that equal a row of the chunk.
 _MOST_OTHERS = 3
 
 

@@ -25,7 +25,8 @@ __all__ = ["Column", "SchemaCache", "changed_tables", "unpredictable"]
 # default_week_format, as it was when the column was defined.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of|week|dayname|monthname", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_READ_OTHERWISE = ("CHAR", "TIMESTAMP")  # the value that an expression reads from them depends on the session
+# the value that an expression reads from a column of these types depends on the session
+_READ_OTHERWISE = ("CHAR", "TIMESTAMP")
 _PAUSE = 1000  # the number of batches of a table that use no LOAD DATA after a failed batch
 
 
@@ -91,7 +92,8 @@ class SchemaCache:
         self._triggers = triggers
         self.passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        # the number of columns that were read since the cache was last emptied, even if it no longer contains the table
+        # the number of columns that were read since the last ``forget``, even of tables that ``forget_changed`` has
+        # dropped
         self._columns = 0
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}

@@ -170,8 +170,8 @@ _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
 _RESET_CONNECTION = 0x1F  # the command COM_RESET_CONNECTION, which pymysql does not define
-# Keepalive packets prevent a firewall from forgetting the connection while a statement runs for hours. Otherwise the
-# reply would never arrive.
+# While a statement runs for hours, a firewall may forget the silent connection, and the reply would never arrive.
+# Keepalive packets prevent this.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 
 Data = Mapping[int, bytes]

@@ -93,8 +93,9 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
 
 
 def texts_of_mariadb(session: Session, effect: Effect) -> list[str]:
-    """Returns the columns of the follower's table with the text types that UUID, INET4 and INET6 of MariaDB have
-    here."""
+    """Returns the columns of the follower's table that have one of the text types that replace MariaDB's UUID, INET4
+    and INET6 on a follower.
+    """
     found = session.rows(
         f"SELECT COLUMN_NAME FROM information_schema.COLUMNS {_where(effect)} "
         "AND (DATA_TYPE, CHARACTER_MAXIMUM_LENGTH) IN (('char', 36), ('varchar', 15), ('varchar', 39)) "

@@ -21,7 +21,7 @@ __all__ = ["EXACT", "apart", "checked", "document", "member_types", "same_docume
 
 # The JSON parser of MySQL 8.0 changes these doubles.
 _INEXACT = "[0.41339201716594043, 463.78841705583204, 453368734.70145965, 1.4400278974044513e-301]"
-# true if the server's JSON parser keeps doubles unchanged
+# SQL that is true if the server's JSON parser keeps doubles unchanged
 EXACT = f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"
 
 _MOST_COLUMNS = 4000  # columns for members; a table has at most 4096 columns

@@ -103,8 +103,9 @@ _NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 
 
 def _decimals(contents: list[str]) -> list[str]:
-    """Checks all contents at once, as the lines of one text. If a content has a line break, the number of lines is
-    wrong."""
+    """Returns the contents if all are decimals, otherwise raises ValueError. All are checked at once, as the lines of
+    one text; a content with a line break would change the number of lines.
+    """
     lines = "\n".join(contents)
     if lines.count("\n") != len(contents) - 1 or not _NUMBERS.fullmatch(lines):
         raise ValueError("not all are decimals")

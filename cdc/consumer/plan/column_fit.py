@@ -32,7 +32,8 @@ _GEOMETRIES = frozenset({
 })  # fmt: skip
 
 
-# A follower has MariaDB's UUID, INET4 and INET6 with these types. The texts of one have room in a column of another.
+# The types of a follower's columns for MariaDB's UUID, INET4 and INET6. A text of one of these types may have room in a
+# column of another, so two of them fit only if they are equal.
 _OF_MARIADB = frozenset(f"{kind} character set ascii" for kind in ("char(36)", "varchar(15)", "varchar(39)"))
 
 

@@ -68,7 +68,7 @@ class Spellings:
         self._place = schema, resource
         self._passes = passes
         self._spelled: dict[Name, str] = {}
-        self._settled: dict[Uri, Uri] = {}  # maps tables whose rows need no more checks to their folded names
+        self._settled: dict[Uri, Uri] = {}  # maps each table whose rows need no more checks to its folded name
         self._changes: deque[_Change] = deque()  # the changes that the follower may not have committed yet
         # maps the sequence of a refused statement to a pair: the name in the statement, and the name that is in use
         self._refused: dict[int, tuple[Uri, Uri]] = {}

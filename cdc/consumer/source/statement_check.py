@@ -130,8 +130,9 @@ _ORDERS = re.compile(r"\bPARTITION\s+BY\s+(?:RANGE|LIST)\b", re.IGNORECASE)
 
 
 def rereads(record: Record) -> Effect | None:
-    """Returns the effect of a statement of a MariaDB leader that makes bytes of a column, or partitions a table by the
-    order of a column: both mean something else if the column is UUID or INET there, and text on the follower.
+    """Returns the effect of a MariaDB leader's ALTER TABLE that changes a column to a type of bytes, or partitions the
+    table by the order of a column; None for any other statement. The result would differ on the follower if the column
+    is UUID or INET on the leader, and text on the follower.
     """
     if not _OF_MARIADB.fullmatch(record.transaction) or not (
         _TO_BYTES.search(record.query) or _ORDERS.search(record.query)

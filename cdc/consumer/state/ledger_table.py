@@ -332,8 +332,8 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """Returns an SQL expression whose value should be empty: the GTIDs that new statements must not find in use, but
-    that the follower has executed.
+    """Returns an SQL expression for the GTIDs that the follower has executed although only the new statements may use
+    them; the value should be empty.
     """
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)

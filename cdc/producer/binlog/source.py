@@ -300,8 +300,8 @@ class Dumps:
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
         """Reads those events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 
-        ``others`` are the GTIDs of all transactions read except ``xa``, None if some transactions have no GTID. Raises
-        PromiseError if the leader has purged ``xa``, and Disconnected at ``stop``.
+        ``others`` are the GTIDs of all transactions that were read, except ``xa``; None if some of them have no GTID.
+        Raises PromiseError if the leader has purged ``xa``, and Disconnected at ``stop``.
         """
         by_gtid = self._leader.gtid_on and xa.gtid is not None
         # With the same name, this dump would end the dump that follows the binlog.

@@ -253,8 +253,8 @@ class ChunkRequests:
             asked.note(rows, gtid)
 
     def note_unknown(self, tables: Collection[Table] = ()) -> None:
-        """Notes that an event that the decoder can't decode may have changed rows of ``tables``, or of any table if
-        there are none. What was requested of them must be read again.
+        """Notes that an event that the decoder can't decode may have changed rows of ``tables`` or, if ``tables`` is
+        empty, of any table. The requested rows of these tables must be read again.
         """
         for asked in self._asked:
             if not tables or asked.wanted.table in tables:
@@ -270,7 +270,7 @@ class ChunkRequests:
 
     @property
     def waits_for(self) -> str | None:
-        """The name of the follower that the reader waits for at the moment."""
+        """The name of the follower that the reader waits for at the moment; None if it waits for no follower."""
         return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:

@@ -128,8 +128,8 @@ class Copier:
         """Whether a record of an earlier transaction states already that the stream lacks rows of all tables that are
         copied in place of the unreadable event ``refused``.
 
-        If so, this event needs no record: until the copy begins, one record is enough. Otherwise an hour of unreadable
-        events would become as many records.
+        If so, this event needs no record, because one record is enough until the copy begins. Without this rule, an
+        hour of unreadable events would become thousands of records.
         """
         tables = [table for table in refused.copies if self._wants_table(*table)]
         return bool(tables) and all(self.pending.lacks_rows(table, transaction) for table in tables)

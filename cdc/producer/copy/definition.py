@@ -145,8 +145,8 @@ _GEOMETRY = frozenset({
     "geometrycollection",
 })  # fmt: skip
 _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
-# MariaDB orders its own types otherwise than a follower orders their texts, so a table with one in its key is copied
-# as a whole.
+# UUID, INET4 and INET6 are not in this set, because MariaDB orders their values in another way than a follower orders
+# the texts of these values. So a table with such a type in its key is copied as a whole.
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector", *OWN_TYPES}
 # Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
@@ -159,7 +159,8 @@ _INVALID_VIEW = 1356
 _DEADLOCK = 1213  # a deadlock of metadata locks, with a statement that changes the table
 _LOCKED = frozenset({1205, _DEADLOCK})
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
-_OPTIONS = ") ENGINE="  # in lines with partitions, blanks surround the equals sign
+# The line with the table's options begins with this text. In the lines of partitions, blanks surround the equals sign.
+_OPTIONS = ") ENGINE="
 
 
 @dataclass(frozen=True, slots=True)

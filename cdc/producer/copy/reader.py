@@ -2,10 +2,10 @@
 in wrong partitions.
 
 A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. The
-low watermark is the end of the stream at the request. The SELECT waits until all transactions before it are in
-``gtid_executed``, so the transactions that the SELECT may not see all come later in the stream. The high watermark is
-the end of the binlog, which is queried after the SELECT: all transactions that the SELECT sees are before it (DBLog,
-arXiv 2010.12597).
+low watermark is the end of the stream at the request. The SELECT waits until all transactions before the low watermark
+are in ``gtid_executed``, so the transactions that the SELECT may not see all come later in the stream. The high
+watermark is the end of the binlog, which is queried after the SELECT: all transactions that the SELECT sees are before
+the high watermark (DBLog, arXiv 2010.12597).
 
 A table that can't be read in ranges of its key is read from one snapshot. The first answer contains the GTIDs that the
 snapshot sees. Each further request, whose key has no columns, is answered with the next piece of the table's rows.
@@ -56,8 +56,8 @@ __all__ = ["Answer", "MisplacedRows", "Read", "Reader", "Wanted"]
 
 # Finds rows in wrong partitions, which a SELECT by the table's key would miss.
 #
-# ``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put rows into a wrong partition. Looking up each row costs a fraction
-# of copying it.
+# ``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put rows into a wrong partition. So each row of a partition is looked
+# up by its key before the table is copied; this costs a fraction of the copy.
 
 # The queries have no time limit: one statement searches a whole partition, and returns nothing until it is done.
 _SESSION = "SET SESSION sql_select_limit = DEFAULT, sql_big_selects = 1, sql_mode = '', lock_wait_timeout = 60"
@@ -170,8 +170,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request for a chunk of ``table`` after the key ``after``, which is read once a SELECT sees everything that the
-    stream has ``read``.
+    """A request for a chunk of ``table`` after the key ``after``. The chunk is read once a SELECT sees everything that
+    the stream has ``read``.
 
     Without ``table`` this is a request for the structure of the leader's databases; ``changed`` are the effects of the
     statements since the last request for it. An ``after`` without columns requests the next piece of the snapshot that
@@ -394,7 +394,8 @@ class Reader:
     def _open_snapshot(
         self, definition: TableDefinition, executed: str, follows: frozenset[Table], estimated: int | None
     ) -> Answer:
-        # Until the snapshot's rows are read, no query may wait for a statement that waits for the snapshot.
+        # The open snapshot holds the table's metadata lock, so an ALTER of the table waits for the snapshot. Until the
+        # snapshot's rows are read, this thread must make no query that would wait behind such an ALTER.
         try:
             seen, end = self._snapshots.open(definition, executed)
         except TableChanged:

@@ -212,7 +212,9 @@ class Requests:
             self._topic_id = topic.topic_id
             end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
             if end < self._offset:
-                self._offset = 0  # the topic was created again; earlier versions of cdc stored no topic id
+                # The topic was created again. The id does not show this if an earlier version of cdc, which stored no
+                # id, has written the state.
+                self._offset = 0
             if end > self._offset:
                 self._read(end)
         except (KafkaException, Disconnected, UserError):

@@ -357,7 +357,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PositionAdvanced:
-    """Reports that the binlog was read up to ``end`` and contained no change on the way."""
+    """Reports that the binlog was read up to ``end``, and contained no change since the previous position."""
 
     end: Position
 

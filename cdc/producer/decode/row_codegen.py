@@ -7,10 +7,10 @@ rows) is formatted by one call. Row layout: MySQL source, class Rows_event (null
 NULL). Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 
 The first rows of a table are read column by column instead. Compiling a decoder takes as long as the decoder saves in
-some hundred rows. Then the decoder takes a kB or more of memory for each column. For a leader with thousands of tables,
-most of them idle, the decoders would cost far more than the rows. A reader of a column is shared by all columns of its
-type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time is at
-most twice the time without decoders.
+some hundred rows. A compiled decoder also takes a kB or more of memory for each column. For a leader with thousands of
+tables, most of them idle, the decoders would cost far more than the rows. A reader of a column is shared by all columns
+of its type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time
+is at most twice the time without decoders.
 
 The code keeps the JSON text, which is in UTF-8, undecoded in a str: each character stands for one byte, and its code is
 the byte's value. Nearly all text arrives and leaves in UTF-8, and decoding and encoding it would take several times as
@@ -333,12 +333,14 @@ def _inflated(stored: bytes) -> bytes:
     return plain
 
 
-# The values of UUID, INET4 and INET6 in the binlog are those of a BINARY column, which has no zero bytes at the end
-# there. These functions show them as MariaDB does.
+# MariaDB logs the values of UUID, INET4 and INET6 like those of a BINARY column, without the zero bytes at their end.
+# These functions return the texts that MariaDB shows for the values.
 
 
 def uuid_text(data: bytes) -> str:
-    """Returns the text of a UUID. The binlog has its bytes in the order of the text, whatever the version is."""
+    """Returns the text of a UUID. The binlog has its bytes in the order of the text, whatever the version of the UUID
+    is.
+    """
     text = _filled(data, 16).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
@@ -349,7 +351,9 @@ def inet4_text(data: bytes) -> str:
 
 
 def inet6_text(data: bytes) -> str:
-    """Returns the text of an INET6. The first longest run of zero groups, even of a single one, becomes ``::``."""
+    """Returns the text of an INET6. The longest run of zero groups becomes ``::``, even if it is a single group; of
+    several equally long runs, the first one does.
+    """
     address = _filled(data, 16)
     groups = [f"{int.from_bytes(address[at : at + 2], 'big'):x}" for at in range(0, 16, 2)]
     start, length = _gap(groups)
@@ -361,7 +365,7 @@ def inet6_text(data: bytes) -> str:
 
 
 def _gap(groups: list[str]) -> tuple[int, int]:
-    """Returns the start and the length of the first longest run of zero groups."""
+    """Returns the start and the length of the longest run of zero groups; if several are equally long, of the first."""
     start = length = at = 0
     for zero, run in itertools.groupby(groups, key="0".__eq__):
         size = len(list(run))

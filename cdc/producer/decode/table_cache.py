@@ -46,7 +46,7 @@ _STATEMENT_END = 0x01
 # The flags that a rows event may have: end of a statement, foreign key checks off, unique checks off, complete rows,
 # all rows that foreign keys changed are logged.
 _KNOWN_FLAGS = 0x1F
-_MOST_OPEN = 10_000  # tables whose columns may be of MariaDB's own types
+_MOST_OPEN = 10_000  # the most tables in ``TableCache._asked``
 _SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of this
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # per shape, per column, per ENUM or SET
 _COMPILED_BYTES = 1_000  # size of a compiled decoder per column and image, in bytes
@@ -92,8 +92,9 @@ class TableCache:
         self._equal_members = equal_members
         self._require_columns = require_columns
         self._own_types = own_types
-        # Maps the descriptions of tables about which ``own_types`` has queried the leader to the tables' ids at that
-        # time, and their names; after a statement on the table, to an id that no table has.
+        # The tables about which ``own_types`` has queried the leader. The description of each table is mapped to the
+        # table's id at that time and its names. After a statement on the table, the id is replaced by an id that no
+        # table has.
         self._asked: dict[bytes, tuple[bytes, tuple[str, str]]] = {}
         self._characters = characters
         self._mask = mask

@@ -44,7 +44,8 @@ _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
 # The types of columns with a collation in the metadata. In the metadata, VECTOR (242) has the collation binary.
 CHARACTERS = frozenset({15, 140, 141, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
-# Followers have these columns as text; a column of a definition that is copied has the same type.
+# The text types that a follower's columns have in place of these types, also if the follower's table was created by a
+# copy.
 _SHOWN_AS_TEXT = {UUID: "char(36)", INET4: "varchar(15)", INET6: "varchar(39)"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
 _WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}

@@ -96,8 +96,9 @@ def _without_domains(entry: Entry, domains: set[str]) -> Entry:
 
 
 def _on_another_server(leader: Leader, entry: Entry) -> Entry:
-    """Returns ``entry`` with its positions on another server, which has replicated the transactions of the former
-    server.
+    """Returns ``entry`` with positions on another server, which has replicated the transactions of the former server.
+    All of them are in its oldest binlog file; the offset 0 of the entry stands for a request by GTIDs
+    (``binlog.source``).
     """
     _require_history(leader, entry)
     first = leader.logs[0][0]

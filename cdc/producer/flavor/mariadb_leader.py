@@ -284,9 +284,9 @@ class Visibility:
         are the XA transactions that are prepared, but not ended, at this position.
 
         Returns False if an XA transaction stays invisible for a second and may have ended before ``position``; the
-        caller tries again later. Raises UserError if the stream has by then read everything that was in the binlog at
-        the first such result, and the transaction is still not among ``prepared``: it was prepared before the stream
-        began. Raises Disconnected once ``stopped`` is set.
+        caller tries again later. Raises UserError if the transaction is still invisible at a later call, after the
+        stream has read everything that was in the binlog at the first such call: the transaction was then prepared
+        before the stream began. Raises Disconnected once ``stopped`` is set.
         """
         # The wait is for the end of the binlog, not for ``position``: after a failover, this server may have logged
         # transactions after the position up to which the stream has read on the other server.
@@ -377,13 +377,15 @@ def _text(value: bytes | str) -> str:
 
 # Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
 #
-# The types in a CREATE TABLE are those of the table's rows until the next statement on it. Where the stream has no such
-# statement since the producer's start, the leader is queried at the first rows of a table with a BINARY column of 4 or
-# 16 bytes. It returns the present types of the columns, which are those of the rows unless the table was altered since:
-# the rows of a column that is now of another length, or was dropped, can't be read for certain. Rows from before an
-# ALTER between BINARY, UUID and INET6 are read as of the present type. Their bytes are those that MariaDB converts the
-# column to, so that the record is true, but the follower's column still has the old type: the consumer finds that out
-# by the record's ``types`` (``consumer.plan.column_fit``) and stops.
+# The types in a CREATE TABLE are the types of the table's rows until the next statement on the table. If the stream has
+# contained no CREATE TABLE of the table since the producer's start, or another statement followed it, the leader is
+# queried at the first rows of a table with a BINARY column of 4 or 16 bytes.
+#
+# The leader returns the present types of the columns. These are the types of the rows, unless the table was altered
+# after the rows were logged. If a column now has another length, or was dropped, the rows can't be read for certain.
+# Rows from before an ALTER between BINARY, UUID and INET6 are read with the present type. The record is true
+# nevertheless, since such an ALTER keeps the bytes of the values. But the follower's column still has the old type: the
+# consumer finds that out by the record's ``types`` (``consumer.plan.column_fit``) and stops.
 
 # MariaDB counts a GEOMETRY (255) among the columns with a collation.
 MARIADB_CHARACTERS = CHARACTERS | {255}

@@ -5,12 +5,12 @@ MySQL refuses most statements that only MariaDB has, which stops the consumer. T
 MySQL would accept and understand differently:
 
 - JSON is another name of LONGTEXT in MariaDB; a JSON column of MySQL would not keep the leader's text.
-- UUID, INET4 and INET6 become text columns in new columns and tables. A column that becomes one of them, or an added
-  one with a value in the rows that are there, would have other texts on the follower.
+- UUID, INET4 and INET6 become text columns in new columns and tables. A column that an ALTER changes to one of these
+  types, or an added column that has a value in the existing rows, would have other texts on the follower.
 - COMPRESSED in the definition of a column changes no value.
 - MariaDB executes the text in ``/*M! … */``; for MySQL it is a comment.
 - REFERENCES in the definition of a column creates a foreign key in MariaDB; MySQL before 9.0 ignores it.
-- CREATE OR REPLACE of a table or a database drops the old one, which readers of the topic would not notice.
+- CREATE OR REPLACE drops an existing table or database, and readers of the topic would not notice that.
 - A function in the DEFAULT of an added column may return another value for the existing rows.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
 
 OWN_TYPES = {"uuid": "char(36)", "inet4": "varchar(15)", "inet6": "varchar(39)"}
 """Types of MariaDB, and the types of ascii text that a follower has in their place, with room for each value."""
-COMPRESSED = "/*M!100301 COMPRESSED*/"  # as MariaDB shows and dumps it
+COMPRESSED = "/*M!100301 COMPRESSED*/"  # as SHOW CREATE TABLE and dumps of MariaDB contain it
 
 _TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 _OF_COLUMNS = frozenset({"CreateTable", "AlterTable"})
@@ -161,7 +161,8 @@ def _compressed_comments(text: str, found: list[Span]) -> Iterator[_Edit]:
 
 
 def _plain_columns(statement: LoggedStatement, found: list[Span], words: list[str]) -> Iterator[_Edit]:
-    """Yields the edits that replace MariaDB's own types, and remove COMPRESSED. MySQL refuses what stays of them.
+    """Yields the edits that replace MariaDB's own types, and remove COMPRESSED. MySQL refuses the statement if some of
+    them remain.
 
     Raises _Doubt for a statement that MySQL would execute after the edits, but with other values.
     """
@@ -186,8 +187,8 @@ def _plain_columns(statement: LoggedStatement, found: list[Span], words: list[st
 
 
 def _own_type(found: list[Span], words: list[str], at: int) -> str:
-    """Returns the clause whose column certainly has the type at ``at``: CHANGE, MODIFY, or another text for a new
-    column; empty if this may be no type.
+    """Returns the clause that gives a column the type at ``at``: CHANGE, MODIFY, or another text for a new column.
+    Returns an empty text unless the word at ``at`` is certainly a type.
     """
     if at < 3 or found[at - 1].token.kind not in ("word", "quoted"):
         return ""
@@ -202,7 +203,7 @@ def _own_type(found: list[Span], words: list[str], at: int) -> str:
     if found[at - 2].token.kind == "mark":
         return "ADD"
     clause = _clause(words, at - 2)
-    # After CHANGE COLUMN and the old name, this is the new name.
+    # After CHANGE COLUMN and the column's old name, the word is the new name and no type.
     return "" if clause == "CHANGE" else clause
 
 
@@ -227,7 +228,7 @@ def _compresses(found: list[Span], words: list[str], at: int) -> bool:
 
 
 def _fills_alike(found: list[Span], words: list[str], at: int) -> bool:
-    """Whether ALTER TABLE gives a new column with the type at ``at`` the same value in the rows that are there on both
+    """Whether an ALTER TABLE gives a new column, whose type is at ``at``, the same value in the existing rows of both
     servers: NULL, or a default in the form in which MariaDB shows it.
     """
     if "PRIMARY" in words:
@@ -348,7 +349,8 @@ _DROPPED_MODES = frozenset({"NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTI
 _ROUND, _TRUNCATE = "TIME_ROUND_FRACTIONAL", "TIME_TRUNCATE_FRACTIONAL"
 _UTF8MB4 = {"default_collation_for_utf8mb4": "utf8mb4_general_ci"}
 _NOT_REPLICATED = frozenset({"vector", "xmltype"})
-# The beginning of a column's line, up to what is replaced; the line has no string before that.
+# These expressions match the beginning of a column's line, through the text that is replaced. The line contains no
+# string before that text.
 _OWN_COLUMN = re.compile(r"^(  `(?:[^`]|``)+` )(uuid|inet4|inet6)\b", re.MULTILINE)
 _COMPRESSED_COLUMN = re.compile(
     r"^(  `(?:[^`]|``)+` (?:var(?:char|binary)\(\d+\)|(?:tiny|medium|long)?(?:text|blob))) /\*M!100301 COMPRESSED\*/",

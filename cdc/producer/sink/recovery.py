@@ -484,7 +484,7 @@ def require_chunks_before(
     *,
     counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError if records of table copies are lost, of which readers may have seen a part.
+    """Raises PromiseError if records of table copies are lost, because readers may have seen some of these records.
 
     The visible ``chunks`` after ``entry`` show three kinds of loss: a record of a copy before one of them is missing;
     only the first fragments of a chunk are visible (its sequence is in ``begun``); a record that the entry ``counted``
