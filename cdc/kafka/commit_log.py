@@ -18,7 +18,7 @@ __all__ = ["entries", "newest_commits", "oldest_commits"]
 def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
     """Yields the entries in the commit log ``topic``, newest first. ``properties`` are librdkafka's.
 
-    Raises UserError for an entry of another leader or of a newer version, Disconnected or KafkaException if the
+    Raises UserError for an entry of another leader or of a newer version of cdc, Disconnected or KafkaException if the
     brokers do not answer.
     """
     for message in backwards(properties, (topic, 0), committed=committed):

@@ -351,7 +351,7 @@ def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         # if there were no messages.
         "auto.offset.reset": "error",
         "allow.auto.create.topics": False,
-        "fetch.wait.max.ms": 10,  # the topic is read only to its end: no wait for more messages there
+        "fetch.wait.max.ms": 10,  # a topic is read only to its end, so the broker must not wait there for more messages
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)
 

@@ -228,7 +228,7 @@ class Entry:
     def parse(cls, text: bytes, *, where: str) -> Self:
         """Reads a whole entry. ``where`` (topic and offset) is used only in errors.
 
-        Raises PromiseError if ``text`` is not an entry, UserError for fields that only a newer version has.
+        Raises PromiseError if ``text`` is not an entry, UserError for fields that only a newer version of cdc has.
         """
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
@@ -297,7 +297,7 @@ class Commits:
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
         """Reads an entry of the commit log. Raises PromiseError if ``text`` is not an entry, UserError for an entry of
-        a newer version.
+        a newer version of cdc.
 
         Unknown fields are ignored, because a new field that readers must know increases the version.
         """
@@ -322,7 +322,7 @@ def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
     """Parses and unpacks an entry of a known version. ``where`` (topic and offset) is used only in errors. The GTID set
     is unpacked only if ``gtids`` is true.
 
-    Raises UserError for a newer version, PromiseError if ``text`` is not a JSON object.
+    Raises UserError for an entry of a newer version of cdc, PromiseError if ``text`` is not a JSON object.
     """
     try:
         body: dict[str, Any] = json.loads(text)

@@ -94,7 +94,9 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None, *, be
 
 
 def as_on_leader(profile: Profile, leader: Leader) -> Profile:
-    """Returns the profile with its names in the form in which the leader's records contain them."""
+    """Returns the profile with its names spelled as in the leader's records: in lower case if the leader stores them
+    so.
+    """
     return profile.folded() if leader.folds_names else profile
 
 
@@ -388,8 +390,8 @@ class _Producer:
         return find_leader(self.profile, before=before)
 
     def named_as(self, leader: Leader) -> "_Producer":
-        """Returns a producer with the same settings, but with the names in its profile in the form in which the
-        leader's records contain them.
+        """Returns a producer with the same settings, but with the names in its profile spelled as in the leader's
+        records.
         """
         return replace(self, profile=as_on_leader(self.profile, leader))
 

@@ -96,8 +96,8 @@ class Progress:
             self._gtids.add(gtid)
 
     def _ended(self, transaction: str) -> None:
-        # After a failover, the new leader may have other transactions before the partially committed transaction. None
-        # of them passes the filters; otherwise the router stops the stream.
+        # After a failover, the new leader may have other transactions before the partially committed transaction. If
+        # one of them passes the filters, the router stops the stream.
         if self._partial is not None and self._partial.transaction == transaction:
             self._partial = None
 

@@ -96,7 +96,7 @@ class TailedTopic:
         self._consumer.assign([TopicPartition(self._name, 0, self._start)])
 
     def _has_enough(self) -> bool:
-        """Whether the ``last`` records, or all records of the topic, have arrived. Otherwise begins to read again, from
+        """Whether the ``last`` records, or all records of the topic, have arrived. If not, begins to read again, from
         an earlier offset.
         """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:

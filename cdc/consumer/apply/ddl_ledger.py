@@ -224,12 +224,12 @@ class DdlLedger:
     statements, which update the ledger (``ledger_table``).
 
     ``session`` applies the rows. Statements are executed on another connection. It is reset before each statement, so
-    that the session variables of one statement do not affect the next. Statements whose effects are contained in the
-    base copy ``copied`` are not executed. ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on
-    the leader. ``statements`` rewrites statements for the follower. ``skips`` decides which records may be skipped.
-    ``lock_seconds`` is the longest time that a statement waits for each lock. ``leader_version`` returns the version
-    that the leader has now, or an empty text. ``applied`` is the number of executed statements, ``left_out`` is the
-    number of statements that are not for this follower.
+    that the session variables of one statement do not affect the next. Statements whose effects the base copy
+    ``copied``, with which the follower began, already contains are not executed. ``passes(uri)`` decides whether a
+    table is replicated; ``uri`` is its name on the leader. ``statements`` rewrites statements for the follower.
+    ``skips`` decides which records may be skipped. ``lock_seconds`` is the longest time that a statement waits for each
+    lock. ``leader_version`` returns the version that the leader has now, or an empty text. ``applied`` is the number of
+    executed statements, ``left_out`` is the number of statements that are not for this follower.
     """
 
     def __init__(

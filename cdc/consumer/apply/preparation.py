@@ -31,8 +31,8 @@ __all__ = ["Preparation"]
 class Preparation:
     """Prepares batches in order, after ``restart``. Each batch begins at the checkpoint of the previous batch.
 
-    Records that the base copy ``copied`` contains are not applied. If ``differences`` is set, the before-images of rows
-    are compared with the follower's rows.
+    Records whose changes the base copy ``copied``, with which the follower began, already contains are not applied. If
+    ``differences`` is set, the before-images of rows are compared with the follower's rows.
     """
 
     def __init__(

@@ -77,9 +77,9 @@ class NonStrictWriter:
         nothing, if the stored row would differ from the leader's row in every mode.
 
         The row is tried under one sql_mode after another. A mode that forbids dates, such as NO_ZERO_DATE, also changes
-        literals in the statement without an error, for example a JSON document with the member 0000-00-00, so that the
-        statement may not find the row. So a row counts as missing only if it isn't found under a mode that allows any
-        date.
+        literals in the statement without an error, for example a JSON document with the member 0000-00-00. The
+        statement may then not find the row. So a row counts as missing only if it isn't found under a mode that allows
+        any date.
 
         Raises Refused for a duplicate key.
         """
@@ -163,8 +163,8 @@ class NonStrictWriter:
 
 
 def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
-    """Builds an UPDATE of only those columns in which the images differ; the row must equal its before-image in all
-    other columns. Returns None if the images differ in all columns.
+    """Builds an UPDATE that changes only the columns in which the images differ, and matches the row only if its other
+    columns equal the before-image. Returns None if the images differ in all columns.
 
     The other columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
     """

@@ -21,8 +21,8 @@ __all__ = ["Column", "SchemaCache", "changed_tables", "unpredictable"]
 # default_collation_for_utf8mb4; stored expressions are parsed again), and block_encryption_mode. Others depend on the
 # sql_mode: the subtraction of unsigned numbers, and the truncation of seconds. The session may have changed its
 # sql_mode after BEGIN, but the binlog contains the sql_mode only at BEGIN. Text that becomes a JSON document depends on
-# the server's JSON parser, the names of days and months on lc_time_names, and the number of a week on
-# default_week_format, as it was when the column was defined.
+# the server's JSON parser. The names of days and months depend on lc_time_names. The number of a week depends on the
+# value that default_week_format had when the column was defined.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of|week|dayname|monthname", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 # the value that an expression reads from a column of these types depends on the session

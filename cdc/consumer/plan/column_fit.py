@@ -65,8 +65,8 @@ def fits(there: str, here: str) -> bool:
 
 
 def _rounds(kind: str) -> bool:
-    """Whether a column has the type FLOAT(M,D) or DOUBLE(M,D). The consumer keeps the server from rounding there
-    (``TableSchema.rounded``), but only if the column's name has the same case as in the records.
+    """Whether a column has the type FLOAT(M,D) or DOUBLE(M,D). The consumer keeps the server from rounding the values
+    of such a column (``TableSchema.rounded``), but only if the column's name has the same case as in the records.
     """
     return kind.startswith(("float(", "double(")) and "," in kind
 
@@ -127,9 +127,9 @@ def _keeps_spaces(there: ColumnType, here: ColumnType, varying: str, sizes: Mapp
 def _same_members(there: ColumnType, here: ColumnType) -> bool:
     """Whether each member of the leader's column has the same position in the follower's column.
 
-    If not, the follower may store another member without an error: some records contain the position of a member
-    instead of its text, and if a text is not a member, the server may read it as a position, or as a member that
-    differs from it only in case.
+    If not, the follower may store another member without an error. Some records contain the position of a member
+    instead of its text. Also, the server may read a text that is not a member as a position, or as a member that
+    differs from the text only in case.
 
     The follower's list of members contains question marks in place of the characters that utf8mb3 lacks. So these
     characters of the leader's members are replaced before the comparison.

@@ -5,9 +5,9 @@ In a table without a key, a row is identified only by its values. So the net eff
 removed and the images that are added. An image occurs in it as often as in the records.
 
 Some leaders log the changes made by foreign keys. Such a leader reads a row before it deletes the row, but logs the
-deletion after those changes. So if a row refers to itself, or to a row that is deleted with it, the log is
-inconsistent. It contains either a change of the row by SET NULL and then a deletion with the row's former values, or
-two deletions of the row (found with MySQL 9.7; MySQL's own replicas stop at the second event).
+deletion after the changes that the foreign keys make. So if a row refers to itself, or to a row that is deleted with
+it, the log is inconsistent. It contains either a change of the row by SET NULL and then a deletion with the row's
+former values, or two deletions of the row (found with MySQL 9.7; MySQL's own replicas stop at the second event).
 """
 
 from collections.abc import Callable, Iterable, Sequence

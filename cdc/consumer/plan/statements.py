@@ -240,7 +240,7 @@ def removals(step: Step, schema: TableSchema, documents: Mapping[str, str], *, s
     statements have at most about ``size`` bytes.
 
     ``documents`` maps the literal of each JSON document to the text that the server returns for it. Raises one of
-    ``INCOMPARABLE`` for an image from which no artificial key can be computed.
+    ``INCOMPARABLE`` for an image from which no artificial key (a hash of all values) can be computed.
     """
     record = step.record
     images = [_image(change) for change in step.changes]
@@ -489,7 +489,7 @@ def _named(step: Step, index: int) -> tuple[str, str]:
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
-    # All columns are set. Otherwise the server would change a column with ON UPDATE CURRENT_TIMESTAMP.
+    # All columns are set, since the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not set.
     indexes = written_indexes(record, generated)
     written = [(index, identifier(record.columns[index])) for index in indexes]
     table, where = table_name(record.uri), matcher(record, step.rounded)

@@ -190,7 +190,7 @@ def _fresh(schema: str) -> str:
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
     """Yields ``transactions``. Raises UserError for a transaction without a GTID, because it is not known whether the
-    base copy ``copied`` contains it.
+    base copy ``copied``, with which the follower began, contains it.
 
     Removes the rows from chunks if the base copy already contains them.
     """

@@ -240,9 +240,9 @@ _UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
 class _Missing:
     """A committed record that has not been read. The partitions are searched for it up to the offsets ``ends``.
 
-    ``logged`` is true once the search has ended without finding the record; by then ``entries`` entries of the commit
-    log had been read. ``final`` is true if the producer has committed since then, so it will not write the record
-    again.
+    ``logged`` is true once the search has ended without finding the record; ``entries`` is the number of entries of the
+    commit log that had been read at that time. ``final`` is true if the producer has committed since then, so it will
+    not write the record again.
     """
 
     sequence: int

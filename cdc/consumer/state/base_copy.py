@@ -61,8 +61,9 @@ class BaseCopy:
     def covers_rows(self, chunk: Record) -> bool:
         """Whether the rows of a chunk must be left out because of the base copy.
 
-        The chunks of a table without a key are its pieces: the first piece empties the table, the others only add rows.
-        If the base copy covers the first piece, the table is not emptied, so no later piece may be added either.
+        The chunks of a table without a key are called its pieces: the first piece empties the table, the others only
+        add rows. If the base copy covers the first piece, the table is not emptied, so no later piece may be added
+        either.
         """
         piece = chunk.range.piece if chunk.range else None
         if not piece or self.covers(chunk) or not self._any:
@@ -148,8 +149,8 @@ def seed_of(session: Session, resource: str) -> Seed | None:
     return Seed(int(rows[0][0]), str(rows[0][1])) if rows else None
 
 
-# Refuses a follower on which an earlier version of this program began ``--rewind`` and did not finish it. The
-# follower's rows belong to two states of the leader.
+# Refuses a follower on which an earlier version of cdc began ``--rewind`` and did not finish it. The follower's rows
+# belong to two states of the leader.
 #
 # Such a follower has a table ``rewinds`` with a row for the leader. Its checkpoint was moved back, and has not reached
 # its former sequence again.

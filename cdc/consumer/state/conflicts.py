@@ -61,8 +61,8 @@ def note(session: Session, conflict: Conflict) -> None:
         removed=conflict.removed[:_LONGEST],
         now="at",
     )
-    # Old rows are deleted. Otherwise the table could grow without limit, because each row that other clients write to
-    # the follower may cause a conflict.
+    # Old rows are deleted, because each row that other clients write to the follower may cause a conflict, and the
+    # table must not grow without limit.
     delete = CONFLICTS.delete(schema, resource, where=f"number<={number - KEPT}")
     session.run([insert.encode(), delete.encode()])
 

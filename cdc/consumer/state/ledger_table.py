@@ -80,15 +80,15 @@ _NOTE = 255
 
 
 def upgrade(schema: str) -> str:
-    """Returns the statement that changes a table of an older version to the current version."""
-    # All changes are in one statement, so that after a crash the table has either the older or the current version. An
-    # older consumer can use the current version, too.
+    """Returns the statement that changes a ledger table that an older version of cdc created to the current form."""
+    # All changes are in one statement, so that after a crash the table has either the older or the current form. An
+    # older version of the consumer can use the current form, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
     return f"ALTER TABLE {LEDGER.within(schema)} {columns}"
 
 
 def has_context(schema: str) -> str:
-    """Returns a query with one row if the table has the current version, and without a row if it needs ``upgrade``."""
+    """Returns a query whose result is one row if the table has the current form, and no row if it needs ``upgrade``."""
     return (
         f"SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA={quoted(schema)} "
         "AND TABLE_NAME='ledger' AND COLUMN_NAME='affects'"
@@ -144,8 +144,8 @@ def insert_intent(schema: str, record: Record, *, gtid: str = "", place: Stateme
     under ``gtid``. If the user may not assign GTIDs, the row contains ``place`` instead, which describes the
     connection.
     """
-    # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to before
-    # the statement.
+    # A row without a GTID may exist: the statement was left out, and later the checkpoint was moved back to before the
+    # statement.
     again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid), context=VALUES(context)"
     return f"{_insert(schema, record, state='intent', gtid=gtid, place=place)} {again}"
 
@@ -250,17 +250,17 @@ class Intents:
         """Commits ledger rows with the state ``intent`` for at least the first statement in ``records``, and returns
         the GTIDs in them.
 
-        Statements that already have such rows, from an earlier attempt, keep them; if all have, ``commit`` is not
-        called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for the follower, and
-        UserError if the follower has executed statements that its ledger lacks.
+        Statements that already have such rows, from an earlier attempt, keep them; if all statements have such rows,
+        ``commit`` is not called. Raises Interrupted and Refused, Unapplicable if the first statement is too large for
+        the follower, and UserError if the follower has executed statements that its ledger lacks.
         """
         number = self._number(records[0].uri.resource)
         unused = _unused(records, number)
         question = f"{gtids_of(self._session.schema, records)} UNION ALL SELECT -1, {unused}"
         found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
         used = found.pop(-1)
-        # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to
-        # before the statement.
+        # A row without a GTID may exist: the statement was left out, and later the checkpoint was moved back to before
+        # the statement.
         intents = {sequence: Intent(gtid, is_new=False) for sequence, gtid in found.items() if gtid}
         new = [record for record in records if record.sequence not in intents]
         if new:

@@ -52,7 +52,7 @@ class OwnTable:
         return f"CREATE TABLE IF NOT EXISTS {self.within(schema)} ({body}) ENGINE=InnoDB"
 
     def exists(self, schema: str) -> str:
-        """Returns a query with one row if the table exists, and without a row otherwise."""
+        """Returns a query whose result is one row if the table exists, and no row if it does not."""
         where = f"TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME={quoted(self.name)}"
         return f"SELECT 1 FROM information_schema.TABLES WHERE {where}"
 
@@ -79,7 +79,7 @@ class OwnTable:
 
 
 # Defines the table with the types of the leader's columns. Records contain them only once for each version of a table,
-# so a consumer that starts later finds them here.
+# so a consumer that starts later reads them from this table.
 #
 # A row is written in the transaction of the record that contains the types, and deleted in the transaction of a
 # statement that may change them: the first record after a statement on a table contains its types again.

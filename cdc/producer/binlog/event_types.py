@@ -7,7 +7,7 @@ __all__ = ["FATAL", "HANDLED", "HARMLESS", "NAMES"]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
-# Rows events of older versions, whose layout can't be decoded. Only their table id is read.
+# Rows events of version 1, which old versions of MySQL log. The decoder reads only their table id, not their rows.
 OTHER_ROWS = frozenset({23, 24, 25})
 # Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})

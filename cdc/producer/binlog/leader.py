@@ -278,7 +278,7 @@ def _can_be_asked(cursor: Any) -> bool:
 def _ask(cursor: Any, name: str, *, before: Leader | None = None) -> Leader:
     variables = _variables(cursor)
     if before is not None and (before.server_uuid, before.version) == (variables["server_uuid"], variables["version"]):
-        collations = before.collations  # hundreds of rows, which only another version of the server would change
+        collations = before.collations  # hundreds of rows, the same as long as the server's version is
     else:
         cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
         collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}

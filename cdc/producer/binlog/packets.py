@@ -2,9 +2,10 @@
 
 The fast path cuts packets that contain ordinary events, and turns a transaction of one rows event into one value. Most
 of a binlog consists of transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are
-ordinary too: they have one packet, no error, the right checksum, and a position that grows. Both are read with few
-unpackings of fixed offsets. The general code reads all other packets: ``Packets`` cuts the packets, ``Decoder`` decodes
-their events one by one, ``Router.rows`` builds the records. Both ways lead to the same records.
+ordinary too: they have one packet, no error, the right checksum, and a position that grows. The fast path reads these
+transactions and events with few unpackings of fixed offsets. The general code reads all other packets: ``Packets`` cuts
+the packets, ``Decoder`` decodes their events one by one, ``Router.rows`` builds the records. The fast path and the
+general code lead to the same records.
 
 The stages of a transaction on the fast path:
 

@@ -3,8 +3,8 @@
 mysql-replication connects, announces checksums and heartbeat and requests the dump. It does not register as a replica:
 tools connect to each replica that SHOW REPLICAS lists, and the tools of percona-toolkit end if they can't connect.
 After the request this module reads the packets, in large chunks: the library's own reader decodes more than is needed,
-drops unknown events without an error and reconnects by itself. This needs private names of the library: pyproject.toml
-pins its exact version, and tests/unit/producer/test_private_names.py lists the names.
+drops unknown events without an error and reconnects by itself. Reading the packets here needs private names of the
+library: pyproject.toml pins its exact version, and tests/unit/producer/test_private_names.py lists the names.
 
 ``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again,
 or the binlog from another position.

@@ -70,7 +70,8 @@ class ChunkRows:
 
     ``rows(data, text, offset, end, out)`` appends the rows of complete packets to ``out`` and returns the offset of the
     first packet that is incomplete or not a row; ``row(payload, text)`` returns one row of 16 MiB or more. ``text``
-    contains the same bytes as latin1 text. Both raise ValueError or LookupError if a row can't be read exactly.
+    contains the same bytes as latin1 text. Both functions raise ValueError or LookupError if a row can't be read
+    exactly.
     """
 
     definition: TableDefinition
@@ -451,10 +452,10 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 
 _LOCKED = frozenset({1205, 1213})
-# The settings of the session that reads a snapshot. lock_wait_timeout is short because of a deadlock: another client's
-# ALTER may wait for the metadata lock that the guard connection of ``open`` holds, and this session would wait behind
-# that ALTER, while the guard is closed only after this session has its lock. net_write_timeout is long because the
-# server can't send while a throttle pauses the copy between two pieces.
+# The settings of the session that reads a snapshot. lock_wait_timeout is short because of a possible deadlock. Another
+# client's ALTER may wait for the metadata lock that the guard connection of ``open`` holds. This session would then
+# wait behind that ALTER, but the guard is closed only after this session has its lock. net_write_timeout is long
+# because the server can't send while a throttle pauses the copy between two pieces.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 

@@ -143,8 +143,8 @@ class Copier:
         self.pending = self.pending.lacking(tables, transaction)
 
     def holds(self, change: Change) -> bool:
-        """Whether ``change`` must wait: until all pieces of a table are written, or for a moment while a snapshot is
-        taken.
+        """Whether ``change`` must wait: until the whole snapshot of a table is written, or for a moment while a
+        snapshot is taken.
         """
         snapshot = self.snapshot
         if snapshot is None or not snapshot.may_end_with(change):
@@ -241,7 +241,7 @@ class Copier:
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
-        if definition is None:  # an answer without definitions: the structure must be requested again
+        if definition is None:  # the answer contains no CREATE statements: they must be requested again
             self._take_back()
             return None
         if definition.refusal is not None:

@@ -173,10 +173,10 @@ class Wanted:
     """A request for a chunk of ``table`` after the key ``after``. The chunk is read once a SELECT sees everything that
     the stream has ``read``.
 
-    Without ``table`` this is a request for the structure of the leader's databases; ``changed`` are the effects of the
-    statements since the last request for it. An ``after`` without columns requests the next piece of the snapshot that
-    was taken before. If ``keys`` is set, this is a request for the rows with these keys; the answer contains the rows
-    of as many of the first keys as fit into a chunk.
+    Without ``table`` this is a request for the statements that create the leader's objects; ``changed`` are the effects
+    of the statements in the stream since the last such request. An ``after`` without columns requests the next piece of
+    the snapshot that was taken before. If ``keys`` is set, this is a request for the rows with these keys; the answer
+    contains the rows of as many of the first keys as fit into a chunk.
     """
 
     table: Table | None
@@ -192,11 +192,12 @@ class Answer:
     the time of reading, in µs since 1970.
 
     ``chunk`` is None if the table can't be copied or was altered after the request, and if ``structure`` or ``seen`` is
-    set. All three are None if an XA transaction that ended before the requested place may still be invisible to a
-    SELECT. ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog.
-    ``seen`` is set if a snapshot was taken of a table that is copied as a whole: it contains the transactions that the
-    snapshot certainly sees. All other transactions that it may see are before ``end``. ``keys`` are the requested keys
-    whose rows the chunk contains. ``estimated`` is the leader's estimate of the table's rows, None if unknown.
+    set. ``chunk``, ``structure`` and ``seen`` are all None if an XA transaction that ended before the requested place
+    may still be invisible to a SELECT. ``follows`` are the tables from which changes may cascade to this table without
+    a trace in the binlog. ``seen`` is set if a snapshot was taken of a table that is copied as a whole: it contains the
+    transactions that the snapshot certainly sees. All other transactions that it may see are before ``end``. ``keys``
+    are the requested keys whose rows the chunk contains. ``estimated`` is the leader's estimate of the table's rows,
+    None if unknown.
     """
 
     end: Position
@@ -214,9 +215,9 @@ class Reader:
     """Answers requests in order; ``throttles`` hold back the next chunk.
 
     ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that becomes readable once
-    there is an answer. ``read_structure`` reads the leader's structure; its argument contains the effects of the
-    statements since the last reading. ``mask(database, table, column)`` returns how a column is masked; ``mask`` is
-    None if no column is masked.
+    there is an answer. ``read_structure`` reads the statements that create the leader's objects; its argument contains
+    the effects of the statements in the stream since it was last called. ``mask(database, table, column)`` returns how
+    a column is masked; ``mask`` is None if no column is masked.
     """
 
     def __init__(

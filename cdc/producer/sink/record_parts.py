@@ -45,7 +45,8 @@ RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
     '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
 )
-# This header of a chunk's message contains the state of the copy after the chunk, as the commit log's entries do.
+# The header of a chunk's message that contains the state of the copy after the chunk, in the form of the commit log's
+# entries.
 COPIED = "cdc_copy"
 _SLICE = 1 << 20  # characters
 _MAX_CHANGED = 10_000
