@@ -412,8 +412,9 @@ def _tell_version(session: Session) -> None:
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs which definers of objects would stop the stream. A missing privilege is no error, because the leader may
-    have no such objects, and because some managed servers do not grant these privileges."""
+    """Logs which definers of objects would stop the stream. A missing privilege is no error, because the leader might
+    have no such objects, and because some managed servers do not grant these privileges.
+    """
     held = _privileges(session)
     if "ALL PRIVILEGES" not in held and (missing := _lacking(_DEFINERS, held, session.version)):
         event(

@@ -138,7 +138,8 @@ def newest_within(
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
             for message in between(consumer, starts, ends, _group(properties)):
                 found[_partition_of(message)] = message
-            # Aborted records and transaction markers also occupy offsets, so a window may contain no readable message.
+            # Aborted records and transaction markers also occupy offsets, so there might be no readable message in a
+            # window.
             ends, window = starts, window * 8
     finally:
         consumer.close()

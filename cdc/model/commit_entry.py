@@ -166,9 +166,9 @@ class Entry:
     """The state that is committed to Kafka: all events before ``position`` (and in ``gtid_set``), and all sequences
     below ``next_sequence``.
 
-    ``counts`` counts the records of each ``topic/partition``; ``instance`` identifies the process that wrote the
-    entry. ``gtids_complete`` is true if ``gtid_set`` contains all earlier transactions; reading can then resume by
-    GTIDs alone. ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each
+    ``counts`` counts the records of each ``topic/partition``; ``instance`` identifies the process that wrote the entry.
+    ``gtids_complete`` is true if ``gtid_set`` contains all earlier transactions; reading can then resume by GTIDs
+    alone. ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each
     ``topic/partition``; it is empty in layout "single", which has one partition. ``shown`` is the position of the
     newest binlog event that was written to Kafka although it belongs to no record. ``fragmented`` is true if a record
     was written as several messages, so that readers must join them. ``copy`` is the state of table copies, running and
@@ -176,9 +176,9 @@ class Entry:
     Kafka transactions, in the order of their epochs. ``folds_names`` is true if the leader has
     ``lower_case_table_names`` 1. The eight fields from ``prepared`` to ``folds_names`` are left out of the JSON if they
     are empty. ``filters`` are the filters of the producer that wrote the entry, in the form of ``Filters.listed``.
-    ``origin`` are the GTIDs of the transactions before the first record; None if some of them may have no GTID.
-    ``filters`` and ``origin`` are None in entries of older versions of cdc; ``origin`` is also None in newer entries of
-    a log that an older version began.
+    ``origin`` are the GTIDs of the transactions before the first record; None if it is possible that some of them have
+    no GTID. ``filters`` and ``origin`` are None in entries of older versions of cdc; ``origin`` is also None in newer
+    entries of a log that an older version began.
     """
 
     next_sequence: int

@@ -163,7 +163,7 @@ def make_decoder(
     """Builds the decoder for the events after ``entry`` that pass ``filters``. ``read_again`` returns the events of a
     prepared XA transaction.
     """
-    # The rows in this leader's binlog may not fit the tables of another server, so no other server is queried about
+    # The rows in this leader's binlog might not fit the tables of another server, so no other server is queried about
     # tables.
     settings = of_leader(profile, leader)
     ask = partial(update_triggers, settings, name=leader.name)

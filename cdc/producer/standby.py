@@ -104,7 +104,7 @@ class Election:
                 self._depose()
                 return
             error = message.error() if message is not None else None
-            # A broker may not know a new topic yet.
+            # The broker perhaps does not know the new topic yet.
             if error is not None and error.code() not in NO_TOPIC:
                 self._error = read_error(error, where, group=self._group)
 

@@ -253,8 +253,9 @@ class TailedTopics:
         return self._merged.unread(end_offsets(self._properties, partitions, committed=False))
 
     def _read_more(self) -> None:
-        """Begins to read again, from earlier offsets: many offsets may contain no complete record, because fragments
-        and aborted transactions occupy offsets, too."""
+        """Begins to read again, from earlier offsets: fragments and aborted transactions occupy offsets, too, so many
+        offsets can pass without a complete record.
+        """
         partitions, self._offsets = list(self._merged.partitions), self._offsets * 8
         self._reader.leave(partitions)
         self._merged, self._asked_again = self._nothing_merged(), False

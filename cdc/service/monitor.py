@@ -153,8 +153,8 @@ class Reporter:
         self._stop.set()
         self._thread.join()
         if self._systemd:
-            # A short run may end before the thread's first report, so systemd may not know yet that the program was
-            # ready.
+            # A short run may end before the thread's first report, so systemd perhaps does not know yet that the
+            # program was ready.
             self._systemd.report(ready=bool(self._activity.totals()), status=self._activity.line(rate=0))
             self._systemd.stopping()
         if self._line:

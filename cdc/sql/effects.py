@@ -88,8 +88,8 @@ ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it created a temporary table, which hides the table of the same name from later statements of its session"
 COPIED_AGAIN = frozenset({IMPORTED, _OWN_NUMBERS, _OWN_VALUES, _OWN_DIGITS})
 """The reasons (``Effect.unfaithful``) why only the rows of the altered table would differ: a follower can execute the
-statement, if the table is copied again after it. After the other reasons, a follower may not execute the statement, or
-it is not known on which table it was executed.
+statement, if the table is copied again after it. For any other reason, a follower must not execute the statement, or it
+is not known on which table the leader executed the statement.
 """
 
 _HIDDEN = "its event does not show whether it was on the table or on a temporary table of its session with that name"

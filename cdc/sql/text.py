@@ -1,5 +1,5 @@
-"""Decodes the text of a logged statement, and decides in which form a record contains the text. Some bytes of the text
-may encode no character.
+"""Decodes the text of a logged statement, and decides in which form a record contains the text. It is possible that
+some bytes of the text encode no character.
 
 In comments and strings, MySQL accepts bytes that are invalid in the session's character set. A follower receives the
 same bytes, so invalid bytes matter only in names. If it is not known how the server reads a statement, every character

@@ -114,8 +114,8 @@ class PlacedStatements:
         return max(ran, default=after)
 
     def intend(self, record: Record, connection: Session, commit: Commit) -> StatementPlace:
-        """Commits a row of the ledger that states that the record's statement will be executed next, and on which
-        ``connection`` (its place). Returns the place.
+        """Commits a ledger row for the record's statement, which will be executed next on ``connection``. The row
+        contains the statement's place, from which the connection is known after a crash. Returns the place.
 
         Raises Interrupted and Refused, and Unapplicable if the statement is too large for the follower.
         """

@@ -22,8 +22,8 @@ _CHANGING = ("Table", "Index", "Database")
 
 class LeaderTypes:
     """The types of the leader's columns, from the newest records that contained them. They are stored on the follower,
-    since the records after a restart may not contain them. ``on_follower(uri)`` returns the follower's name of an
-    object, or None if it has none; ``uri`` is its name on the leader.
+    since not all records after a restart contain them. ``on_follower(uri)`` returns the follower's name of an object,
+    or None if it has none; ``uri`` is its name on the leader.
     """
 
     def __init__(self, session: Session, *, on_follower: Callable[[Uri], Uri | None]) -> None:

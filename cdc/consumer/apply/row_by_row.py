@@ -78,8 +78,8 @@ class NonStrictWriter:
 
         The row is tried under one sql_mode after another. A mode that forbids dates, such as NO_ZERO_DATE, also changes
         literals in the statement without an error, for example a JSON document with the member 0000-00-00. The
-        statement may then not find the row. So a row counts as missing only if it isn't found under a mode that allows
-        any date.
+        statement might then not find the row. So a row counts as missing only if it isn't found under a mode that
+        allows any date.
 
         Raises Refused for a duplicate key.
         """

@@ -16,7 +16,7 @@ __all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "STATEMENT", "is_paused", "lock_
 
 MOST_ADDITIONAL = 7
 _PAUSED = -1  # the number of an extra lock that the first connection holds while the consumer is paused
-STATEMENT = -2  # the number of the lock that the connection of the statements holds, if it may not assign GTIDs
+STATEMENT = -2  # the number of the lock that the connection for statements holds if the user may not assign GTIDs
 # If a connection is cut silently, the server releases its locks once it has received nothing for this time.
 SILENT_SECONDS = 60
 _LOCK_SECONDS = 5  # the server may need a moment to notice that a consumer was killed
@@ -28,8 +28,8 @@ class _Session(Protocol):
 
 
 def lock_name(resource: str, number: int = 0) -> str:
-    """Returns the name of a lock of a leader's consumer. ``number`` is 0 for the lock of the consumer's first
-    connection, otherwise the number of an additional connection.
+    """Returns the name of a lock that the consumer of the leader ``resource`` holds. ``number`` is 0 for the lock of
+    the consumer's first connection, otherwise the number of an additional connection.
     """
     # A lock's name has at most 64 characters and ignores case, so it contains a digest in place of the leader's name.
     name = f"{resource}\0{number}" if number else resource

@@ -27,7 +27,7 @@ _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of|week|dayname|mo
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 # the value that an expression reads from a column of these types depends on the session
 _READ_OTHERWISE = ("CHAR", "TIMESTAMP")
-_PAUSE = 1000  # the number of batches of a table that use no LOAD DATA after a failed batch
+_PAUSE = 1000  # after a failed batch, this number of the table's next batches use no LOAD DATA
 
 
 # Seconds. When the cache is older, the next DDL statement empties it, since another client may have altered the tables.

@@ -39,7 +39,7 @@ class Triggers:
 
     def check(self, table: Uri) -> None:
         """Checks a table before rows are applied to it. Raises Interrupted and Refused, and PromiseError for a trigger
-        that may not be dropped, and for an event that runs in the table's database.
+        that must not be dropped, and for an event that runs in the table's database.
 
         Triggers are dropped on a new connection, because a DROP on the session that applies rows would commit its
         transaction.

@@ -94,7 +94,7 @@ def guesses() -> Iterator[str]:
     session changed its sql_mode after BEGIN, since the binlog contains the sql_mode only at BEGIN.
 
     A row that is written under a guessed sql_mode must be compared with the leader's row. Under
-    PAD_CHAR_TO_FULL_LENGTH, the server may not find an existing row.
+    PAD_CHAR_TO_FULL_LENGTH, the server might not find an existing row.
     """
     others = [*_DECIDING, _PADDED]
     for count in range(len(others) + 1):

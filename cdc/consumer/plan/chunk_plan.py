@@ -95,7 +95,7 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
 
 
 def _unchecked(record: Record) -> Record:
-    """Returns the record without foreign key checks, because rows to which its rows refer may not exist yet."""
+    """Returns the record without foreign key checks, because rows to which its rows refer might not exist yet."""
     return replace(record, flags=record.flags | NO_FOREIGN_KEY_CHECKS)
 
 

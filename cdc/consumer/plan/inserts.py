@@ -179,8 +179,8 @@ _FORMAT = (
 
 
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
-    """Returns the types of the values (tags in records) that LOAD DATA may load into a column; empty if it may load no
-    values.
+    """Returns the types of the values (tags in records) that LOAD DATA may load into a column; empty if it must not
+    load any value.
 
     NULL is among them only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into the
     current time, without a warning.

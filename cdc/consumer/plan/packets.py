@@ -101,8 +101,8 @@ class Mismatch(Exception):
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
-    """Returns the data of each LOAD DATA statement, by the statement's index. The index counts also the ``front``
-    statements that are sent in front of the packet.
+    """Returns the data of each LOAD DATA statement, by the statement's index. ``front`` is the number of statements
+    that are sent in front of the packet; they count in the index, too.
     """
     return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
 

@@ -105,14 +105,14 @@ class Step:
     """Changes of one kind in one table, at least one change. ``flags`` determine whether foreign keys and unique keys
     are checked.
 
-    ``operation`` is Add, Update or Delete, as in a record, or one of four others. Upsert is an Update that does not
-    change the row's key. Absent is a Delete that must find no row with the key of the before-image, because the batch
-    itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys. Remove is a
-    Delete of rows without a key, which must be counted on the follower first. ``prepared`` are the statements that are
-    planned after counting, each with the number of rows that it must match (None means any number). ``modes`` is the
-    leader's sql_mode (module own_variables) if the server computes values of the table, otherwise None. The computed
-    values of the columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose
-    numbers must be copied from another column (module statements).
+    ``operation`` is Add, Update or Delete, as in a record, or one of four other operations. Upsert is an Update that
+    does not change the row's key. Absent is a Delete that must find no row with the key of the before-image, because
+    the batch itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys.
+    Remove is a Delete of rows without a key, which must be counted on the follower first. ``prepared`` are the
+    statements that are planned after counting, each with the number of rows that it must match (None means any number).
+    ``modes`` is the leader's sql_mode (module own_variables) if the server computes values of the table, otherwise
+    None. The computed values of the columns ``verified`` must be compared with the leader's values. ``rounded`` are the
+    columns whose numbers must be copied from another column (module statements).
     """
 
     operation: str

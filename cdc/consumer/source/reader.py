@@ -100,8 +100,8 @@ class Topic:
 
 class Place(NamedTuple):
     """The place of a record in a topic and in the binlog: the ``offset`` of its first message, its ``sequence``, and
-    its ``position`` in the leader's binlog. ``epoch`` is the number of the start of the producer that wrote it without
-    Kafka transactions, otherwise 0 (module kafka.fragments).
+    its ``position`` in the leader's binlog. ``epoch`` is 0 if the record was written in a Kafka transaction. Otherwise
+    it is the number of the producer's start, after which the record was written (module kafka.fragments).
     """
 
     offset: int
@@ -380,7 +380,7 @@ class KafkaReader:
             # The caller tries again; ``check_brokers`` decides when the brokers have been unreachable for too long.
             return
         self._looked_at = time.monotonic()
-        # A topic must be missing at two checks, because a broker that has just started may not know all topics yet.
+        # A topic must be missing at two checks, because a broker that has just started might not know all topics yet.
         before, self._unseen = self._unseen, wanted - known.keys()
         gone = sorted(before & self._unseen)
         if gone:

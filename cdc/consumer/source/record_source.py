@@ -189,7 +189,7 @@ class SingleTopic:
             # not empty.
             while not stop.is_set() and not self._at_end() and (located := self._next()):
                 yield located
-                # The end is also checked here, because under a steady load Kafka may never report the end of the
+                # The end is also checked here, because under a steady load Kafka might never report the end of the
                 # partition.
                 self._reached(located.partition.number, located.offset + 1)
             # The next call waits for messages only if None was yielded. Only then does the caller have nothing to

@@ -69,7 +69,7 @@ class Spellings:
         self._passes = passes
         self._spelled: dict[Name, str] = {}
         self._settled: dict[Uri, Uri] = {}  # maps each table whose rows need no more checks to its folded name
-        self._changes: deque[_Change] = deque()  # the changes that the follower may not have committed yet
+        self._changes: deque[_Change] = deque()  # the changes that the follower has perhaps not committed yet
         # maps the sequence of a refused statement to a pair: the name in the statement, and the name that is in use
         self._refused: dict[int, tuple[Uri, Uri]] = {}
 

@@ -206,8 +206,8 @@ def _insert(
 
 
 def require_packet(session: Session, record: Record, size: int) -> None:
-    """Raises Unapplicable if ``size``, the number of bytes of the statement that inserts the record's row into the
-    ledger, is too large for a packet to the follower.
+    """Raises Unapplicable if the statement that inserts the record's row into the ledger is too large for a packet to
+    the follower. ``size`` is the length of the statement in bytes.
     """
     if not _fits(session, size):
         raise Unapplicable(

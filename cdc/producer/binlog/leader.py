@@ -58,7 +58,7 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # number of binlog files to search: the first files may contain no transaction
+_LOOKED_INTO = 10  # number of binlog files to search: the first files might contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
@@ -278,7 +278,7 @@ def _can_be_asked(cursor: Any) -> bool:
 def _ask(cursor: Any, name: str, *, before: Leader | None = None) -> Leader:
     variables = _variables(cursor)
     if before is not None and (before.server_uuid, before.version) == (variables["server_uuid"], variables["version"]):
-        collations = before.collations  # hundreds of rows, the same as long as the server's version is
+        collations = before.collations  # hundreds of rows, which change only with the server's version
     else:
         cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
         collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}

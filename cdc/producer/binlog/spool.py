@@ -68,7 +68,7 @@ class Spool:
         self._file.close()
 
     def __del__(self) -> None:
-        # If the disk was full there may be no file.
+        # If the disk was full, the file perhaps does not exist.
         if hasattr(self, "_file"):
             self._file.close()
 

@@ -241,7 +241,7 @@ class Copier:
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
-        if definition is None:  # the answer contains no CREATE statements: they must be requested again
+        if definition is None:  # the answer is empty: the same must be requested again
             self._take_back()
             return None
         if definition.refusal is not None:

@@ -145,8 +145,8 @@ _GEOMETRY = frozenset({
     "geometrycollection",
 })  # fmt: skip
 _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
-# UUID, INET4 and INET6 are not in this set, because MariaDB orders their values in another way than a follower orders
-# the texts of these values. So a table with such a type in its key is copied as a whole.
+# MariaDB's own types can be copied, but they are not in ``_IN_KEY``: MariaDB orders their values in another way than a
+# follower orders the texts of these values. So a table with such a type in its key is copied as a whole.
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector", *OWN_TYPES}
 # Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"

@@ -3,7 +3,7 @@ in wrong partitions.
 
 A transaction is written to the binlog first, then other sessions see its rows, and then it is in ``gtid_executed``. The
 low watermark is the end of the stream at the request. The SELECT waits until all transactions before the low watermark
-are in ``gtid_executed``, so the transactions that the SELECT may not see all come later in the stream. The high
+are in ``gtid_executed``, so all transactions that the SELECT perhaps does not see come later in the stream. The high
 watermark is the end of the binlog, which is queried after the SELECT: all transactions that the SELECT sees are before
 the high watermark (DBLog, arXiv 2010.12597).
 

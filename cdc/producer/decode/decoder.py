@@ -212,7 +212,7 @@ class WholeTransactions:
                 if event[0] == et.TABLE_MAP:
                     self._tables.map(event)
                 elif event[5] is not None:
-                    return None  # an event on disk is decoded on its own, after the events before it have been written
+                    return None  # an event on disk is decoded separately, after the events before it have been written
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
             name, commit_us = gtid(events[0])

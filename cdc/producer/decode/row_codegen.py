@@ -450,8 +450,8 @@ def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None
 
     The function accepts the event's bytes and the offset of the first row, and returns each row's JSON text, in UTF-8:
     an object with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError
-    or struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises if
-    they may not be applied.
+    or struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises an
+    error if they must not be applied.
     """
     names = shared_constants() | {
         "json_after": json_after, "packed_integer": packed_integer, "require_utf8": require_utf8,

@@ -1,9 +1,9 @@
 """Decodes rows events to JSON text, and keeps the table maps that rows events refer to by table id.
 
-This and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are computed
-once and cached; the cache's key is the bytes of the table map without the table id. Everything known about a table
-comes from these bytes, so that the cache never returns another table's description. A table id has no meaning beyond
-its transaction.
+This module and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are
+computed once and cached; the cache's key is the bytes of the table map without the table id. Everything known about a
+table comes from these bytes, so that the cache never returns another table's description. A table id has no meaning
+beyond its transaction.
 """
 
 import json
@@ -63,15 +63,14 @@ class TableCache:
     ``wants_table(database, table)`` is called once per table map: the rows of tables that it rejects are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
-    with these JSON columns; it raises PromiseError if differences may not be applied. ``equal_members(members, charset,
-    collation)`` returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per
-    table map of a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated
-    exactly. ``own_types(table)`` queries the leader for columns whose types the table map leaves open; it returns None
-    if there are none, else maps the numbers of columns to their types. It is called again after each statement, and if
-    the table has another id: the same table map may then describe other types. ``characters`` are the types of columns
-    with a collation. ``mask(database, table, column)`` returns how a
-    column is masked; it is None if no column is. ``filtered`` counts the rows events of tables that do not pass the
-    filters.
+    with these JSON columns; it raises PromiseError if differences must not be applied. ``equal_members(members,
+    charset, collation)`` returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called
+    once per table map of a table that passes the filters; it raises PromiseError for columns whose rows can't be
+    replicated exactly. ``own_types(table)`` queries the leader for columns whose types the table map leaves open; it
+    returns None if there are none, else maps the numbers of columns to their types. It is called again after each
+    statement, and if the table has another id: the same table map may then describe other types. ``characters`` are the
+    types of columns with a collation. ``mask(database, table, column)`` returns how a column is masked; it is None if
+    no column is. ``filtered`` counts the rows events of tables that do not pass the filters.
     """
 
     def __init__(

@@ -323,7 +323,7 @@ def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]
     The topics of event messages are taken from the ``entries``, since the profile's prefix of topics may have been
     changed since then.
     """
-    # If no entry counts event messages, there may be no event message, and the search would read the whole topic.
+    # If no entry counts event messages, there might be none at all, and the search would read the whole topic.
     if not any(entry.shown for entry in entries):
         return None
     partitions = {each for entry in entries for each in entry.partitions if names.is_events(each[0])}
@@ -381,8 +381,8 @@ def true_entry(
     sequence end. Only a new start of a producer can change that place, and ``since_last_start`` leaves out the entries
     that may be wrong after such a start.
 
-    The newest records may have no entry: a late commit shows a part of a transaction before its entry is written.
-    Raises PromiseError if there is no such entry at all, or if millions of records have no entry.
+    It is possible that the newest records have no entry, because a late commit shows a part of a transaction before its
+    entry is written. Raises PromiseError if there is no such entry at all, or if millions of records have no entry.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None

@@ -173,7 +173,7 @@ class CommittedPart:
 
 
 _MAX_HEADS = 10_000
-_SKIPPED = "skipped"  # stands for a skipped event in checksums: its position differs between servers
+_SKIPPED = "skipped"  # stands for a skipped event in checksums, because the event's position differs between servers
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
@@ -290,7 +290,7 @@ class Router:
         """Yields all messages of a transaction that was decoded at once, since it contains only rows. Raises
         PromiseError as ``rows`` and ``commit`` do.
 
-        This runs for nearly every transaction, so it calls as few functions as possible.
+        This method runs for nearly every transaction, so it calls as few functions as possible.
         """
         (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
         if self._unfinished is not None or self.incomplete or is_large(change.rows, self._record_bytes):
