@@ -48,8 +48,8 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
 
 
 def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """Returns the oldest entry that compaction has left in the commit log ``topic``. Returns None, and raises errors,
-    in the same cases as ``newest_commits``.
+    """Returns the oldest entry that compaction has left in the commit log ``topic``; None if there is no entry yet.
+    Raises the errors of ``newest_commits``.
     """
     message = oldest(properties, (topic, 0))
     if message is None or not message.value():  # a message without content only ended a hanging transaction

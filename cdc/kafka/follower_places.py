@@ -61,8 +61,9 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
-    """Returns the result of ``FollowerPlaces.look``, but waits up to ten seconds for the brokers' answer. Raises
-    KafkaException."""
+    """Maps the address of each follower to the newest sequence that it has applied, like ``FollowerPlaces.look``, but
+    waits up to ten seconds for the brokers' answer. Raises KafkaException.
+    """
     places, give_up = FollowerPlaces(properties, resource=resource, topic=topic), time.monotonic() + _ANSWER_SECONDS
     while (found := places.look()) is None and time.monotonic() < give_up:
         time.sleep(_ASK_SECONDS)

@@ -368,7 +368,8 @@ _LOG = logging.getLogger("cdc.kafka")
 
 
 def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
-    """Calls ``require_others_empty`` for the topics in ``topics`` that exist; ``properties`` are librdkafka's. Raises
+    """Raises UserError if one of ``topics`` has messages in a partition other than the first
+    (``require_others_empty``). Topics that do not exist are ignored. ``properties`` are librdkafka's. Raises
     KafkaException.
     """
     known = known_topics(properties, topics)

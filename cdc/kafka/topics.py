@@ -93,7 +93,9 @@ def known_topics(properties: Mapping[str, Any], names: Collection[str]) -> dict[
 
 
 def required_topics(properties: Mapping[str, Any], names: Collection[str]) -> dict[str, KnownTopic]:
-    """Does what ``known_topics`` does. Raises KafkaException also if one of the topics is not shown."""
+    """Describes the topics ``names``, like ``known_topics``. Raises KafkaException, also if one of the topics is not
+    shown.
+    """
     found = known_topics(properties, names)
     if len(found) < len(set(names)):
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
@@ -103,7 +105,9 @@ def required_topics(properties: Mapping[str, Any], names: Collection[str]) -> di
 def topics_shown(
     admin: AdminClient, names: Collection[str], *, seconds: float = _ANSWER_SECONDS
 ) -> dict[str, KnownTopic]:
-    """Does what ``known_topics`` does, with the client ``admin``. ``seconds`` limits the wait for an answer."""
+    """Describes those of the topics ``names`` that the brokers show us, like ``known_topics``, but with the client
+    ``admin``. ``seconds`` limits the wait for an answer.
+    """
     found = {}
     # The time limit is part of the request: ``result()`` with a limit raises an exception that is not Kafka's.
     answers = admin.describe_topics(TopicCollection(sorted(set(names))), request_timeout=seconds) if names else {}

@@ -225,7 +225,9 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
 
 
 def _doubted(effect: Effect, doubt: str) -> Effect:
-    """Sets ``unfaithful`` to a ``doubt`` that no copy of the table removes, unless there is such a doubt already."""
+    """Sets ``unfaithful`` to the reason ``doubt``, which a copy of the table does not remove, unless it already
+    contains another such reason.
+    """
     return effect if effect.unfaithful and effect.unfaithful not in COPIED_AGAIN else effect._replace(unfaithful=doubt)
 
 

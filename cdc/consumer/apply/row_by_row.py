@@ -105,8 +105,8 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """Sets the savepoint to which ``again`` rolls back, and returns the result of ``count``. Must be called before
-        the change is stored.
+        """Sets the savepoint to which ``again`` rolls back; must be called before the change is stored. Returns the
+        number of rows that already equal the after-image (``count``).
         """
         self._session.run([_BEFORE])
         return self.count(change)
@@ -123,8 +123,8 @@ class NonStrictWriter:
         return found
 
     def holds(self, change: Change, before: int | None) -> bool:
-        """Whether the stored row equals the leader's row; ``before`` is the result of ``count`` before the row was
-        written.
+        """Whether the stored row equals the leader's row; ``before`` is the number of such rows before the row was
+        written (``count``).
         """
         row = change.row
         if row.after is None:

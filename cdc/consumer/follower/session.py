@@ -352,8 +352,7 @@ class Session:
         self._thread_ids[self.server] = self._connection.thread_id()
 
     def _require_mysql(self) -> None:
-        """Raises UserError unless the server is MySQL 8.0 or newer, since others might not know the session variables.
-        """
+        """Raises UserError unless the server is MySQL 8.0 or newer: others might not know the session variables."""
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:

@@ -93,7 +93,9 @@ class _Values:
         self._left = _FEWEST_COMPILED
 
     def function(self, images: int) -> Callable[[Image], str]:
-        """Returns the function ``Comparison.value``; ``images`` is the number of images for which it will be called."""
+        """Returns the function that writes an image as SQL (``Comparison.value``); ``images`` is the number of images
+        for which it will be called.
+        """
         # No function is compiled for many columns, because each pattern of NULLs would need another function.
         if self._left > 0 and len(self._indexes) <= _MOST_COMPILED:
             self._left -= images

@@ -351,7 +351,9 @@ def row_operations(steps: Iterable[Step], schema: Callable[[Uri], TableSchema]) 
 
 
 def independent(one: Mapping[Uri, str], other: Mapping[Uri, str]) -> bool:
-    """Whether two batches with these ``row_operations`` are independent."""
+    """Whether two batches are independent, so that they can be executed at the same time. ``one`` and ``other`` are the
+    ``row_operations`` of the batches.
+    """
     return all(other.get(uri, kind) == kind for uri, kind in one.items())
 
 

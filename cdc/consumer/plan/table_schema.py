@@ -90,7 +90,9 @@ class TableSchema:
         return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
 
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
-        """Whether ``matches`` is true, or would be if the unique key covered its columns in their whole length."""
+        """Whether the table has exactly these columns, and has this key as a unique key without nullable columns.
+        Unlike in ``matches``, the unique key may cover only the first characters of its columns.
+        """
         return self.has(columns) and any(
             {part.column for part in parts} == set(key) and not any(part.nullable for part in parts)
             for parts in self.unique_keys.values()

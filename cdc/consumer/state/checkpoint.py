@@ -83,13 +83,13 @@ class Checkpoint:
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
-        """Returns the query for the row that ``from_rows`` parses."""
+        """Returns the query for the checkpoint's row, which ``from_rows`` parses."""
         columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us, leader_file, leader_offset"
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
-        """Returns the query for the rows of offsets that ``from_rows`` parses."""
+        """Returns the query for the rows with the offsets in other topics, which ``from_rows`` parses."""
         return OFFSETS.select(schema, resource, "topic, number, topic_id, next_offset")
 
     @classmethod

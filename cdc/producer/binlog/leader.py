@@ -215,7 +215,9 @@ def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str
 
 
 def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -> int:
-    """Returns the result of ``count_different``, queried over an open connection. Raises pymysql's errors."""
+    """Queries over an open connection how many of the ``texts`` are different according to the collation. Raises
+    pymysql's errors.
+    """
     cursor.execute(
         f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
         "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",

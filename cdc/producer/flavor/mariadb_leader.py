@@ -319,12 +319,15 @@ class Visibility:
 
 
 def _shows(cursor: Any, position: Position) -> bool:
-    """Whether a SELECT sees all transactions before ``position``, except XA transactions in ``_prepared_xids``."""
+    """Whether a SELECT sees all transactions before ``position``, except XA transactions that XA RECOVER still lists
+    (``_prepared_xids``).
+    """
     return _visible_end(cursor).place >= position.place
 
 
 def _prepared_xids(cursor: Any) -> frozenset[str]:
-    """Returns the XA transactions that are prepared and not visible yet, in the form of ``decode.decoder``."""
+    """Returns the xids of the XA transactions that are prepared and not visible yet, written as in ``decode.decoder``.
+    """
     cursor.execute("XA RECOVER")
     return frozenset(_xid(int(form), int(gtrid), data) for form, gtrid, _, data in cursor.fetchall())
 

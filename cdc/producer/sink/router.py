@@ -90,7 +90,7 @@ def content_sum(uri: str, text: str) -> int:
 
 
 def row_sum(uri: str, row: bytes | LargeText) -> int:
-    """Computes the ``content_sum`` of a row's JSON text, which is in UTF-8; decodes only the two ends of a
+    """Computes the checksum (``content_sum``) of a row's JSON text, which is in UTF-8; decodes only the two ends of a
     long text.
     """
     enough = _LONGEST * _SUMMED
