@@ -57,7 +57,7 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
         body = json.loads(metadata or "")
         return int(body["sequence"]) if body["topic"] == topic else None
     except (ValueError, KeyError, TypeError):
-        return None  # another program or an older consumer has committed this metadata
+        return None  # another program or an older version of the consumer has committed this metadata
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:

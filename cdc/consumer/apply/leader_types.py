@@ -38,7 +38,7 @@ class LeaderTypes:
         self._checked.clear()
 
     def know(self, tables: Iterable[Uri]) -> bool:
-        """Whether ``require_fit`` needs no query for these tables."""
+        """Whether the leader's types of all these tables are in memory, so that ``require_fit`` needs no query."""
         if len(self._types) > _MOST_TABLES:
             self.forget()
         return all(table in self._types for table in tables)

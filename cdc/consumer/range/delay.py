@@ -110,7 +110,7 @@ class Pause:
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):
             yield None
-            tell(True)  # called again, because the connection may be new
+            tell(True)  # called again, because a new connection does not show the pause yet
         tell(False)
         self.holding, self.committed_at = False, None
         if not stop.is_set():

@@ -351,8 +351,7 @@ class Renaming:
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Yields the records of a stream, with the follower's names of the tables in records with rows (``of_stream``).
-        """
+        """Yields the records of a stream; records with rows get the follower's name of their table (``of_stream``)."""
         for item in records:
             yield item if item is None else item._replace(record=self.of_stream(item.record))
 

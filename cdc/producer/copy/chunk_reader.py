@@ -180,7 +180,7 @@ _SESSION = (
     "sql_select_limit = 18446744073709551615, sql_big_selects = 1, group_concat_max_len = 4294967295, "
     "net_write_timeout = 600, lock_wait_timeout = 60"
 )
-CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: the name is an invalid view now
+CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: the name now belongs to an invalid view
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF

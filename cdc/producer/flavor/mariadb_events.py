@@ -167,7 +167,7 @@ def _rows(event: RawEvent) -> Iterator[RawEvent]:
     head = data[:TYPE_AT] + bytes([kind]) + data[TYPE_AT + 1 : ROWS_FLAGS_AT]
     flags = int.from_bytes(data[ROWS_FLAGS_AT:ROWS_EXTRA_AT], "little") & ~_UNCHECKED
     if flags & ~_ROWS_FLAGS:
-        flags |= _UNKNOWN_FLAG  # this bit means another flag in MySQL
+        flags |= _UNKNOWN_FLAG  # the bits of these flags have another meaning in MySQL
     yield event._replace(type=kind, data=head + flags.to_bytes(2, "little") + _NO_EXTRA + rest)
 
 

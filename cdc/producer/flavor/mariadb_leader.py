@@ -326,8 +326,7 @@ def _shows(cursor: Any, position: Position) -> bool:
 
 
 def _prepared_xids(cursor: Any) -> frozenset[str]:
-    """Returns the xids of the XA transactions that are prepared and not visible yet, written as in ``decode.decoder``.
-    """
+    """Returns the xids of the prepared XA transactions that are not visible yet, in the form of ``decode.decoder``."""
     cursor.execute("XA RECOVER")
     return frozenset(_xid(int(form), int(gtrid), data) for form, gtrid, _, data in cursor.fetchall())
 

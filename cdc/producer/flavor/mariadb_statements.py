@@ -57,7 +57,7 @@ _ASCII = "CHARACTER SET ascii COLLATE ascii_general_ci"
 _OWN_WORDS = {kind.upper(): f"{text.upper()} {_ASCII}" for kind, text in OWN_TYPES.items()}
 _MAY_HAVE_OWN = re.compile("UUID|INET[46]|COMPRESSED", re.IGNORECASE)
 _CHANGING = frozenset({"CHANGE", "MODIFY"})
-_BEFORE_KEYS = frozenset({"FULLTEXT", "SPATIAL", "UNIQUE"})  # the name of a key may follow
+_BEFORE_KEYS = frozenset({"FULLTEXT", "SPATIAL", "UNIQUE"})  # the name of a key may follow these words
 # The words between the clause of ALTER TABLE and the name of the column.
 _IN_CLAUSE = frozenset({"COLUMN", "EXISTS", "IF", "NOT"})
 _COMPRESSIBLE = frozenset({
@@ -155,7 +155,7 @@ def _edited(statement: LoggedStatement, edits: list[_Edit]) -> LoggedStatement:
 def _compressed_comments(text: str, found: list[Span]) -> Iterator[_Edit]:
     """Yields the edits that remove the comments with COMPRESSED in a dump of MariaDB."""
     for comment in _COMPRESSED_COMMENT.finditer(text):
-        # Inside of a string or a name it is no comment.
+        # Inside of a string or a name, this text is no comment.
         if not any(span.start < comment.end() and comment.start() < span.end for span in found):
             yield _Edit(comment.start(), comment.end(), "")
 
@@ -166,7 +166,7 @@ def _plain_columns(statement: LoggedStatement, found: list[Span], words: list[st
 
     Raises _Doubt for a statement that MySQL would execute after the edits, but with other values.
     """
-    # The bytes of the statement can't be edited.
+    # If the statement has exact bytes, an edit of its text would have no effect.
     if statement.exact is not None or not _MAY_HAVE_OWN.search(statement.text):
         return
     alters = any(effect.action == "AlterTable" for effect in statement.effects)
