@@ -103,7 +103,7 @@ class Pending:
 
     def lacks_rows(self, table: Table, transaction: str) -> bool:
         """Whether a record before ``transaction`` states already that the stream lacks rows of ``table``, and the copy
-        that replaces them has not begun.
+        that replaces these rows has not begun.
         """
         return any(listed == table and first != transaction for listed, first in self.unreadable)
 
