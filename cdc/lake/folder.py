@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
-_LONGEST = 120  # characters of an encoded name; a longer name is cut and ends with a hash
+_LONGEST = 120  # the most characters of an encoded name; a longer name is cut and ends with a hash
 
 
 def folder(database: str, table: str) -> str:

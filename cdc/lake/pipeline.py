@@ -222,8 +222,8 @@ class Lake:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
-            # If the version is not the version in the state, a run wrote it that was killed before it saved its state.
-            # That run may have had other options than the state contains.
+            # If the table's version is not the version in the state, the run that wrote it was killed before it saved
+            # its state. The options of that run may differ from the options in the state.
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(

@@ -167,7 +167,7 @@ _FAILS = (
     "writes them with the next row of the table, or copy the table again'))"
 )
 # The generator (posexplode) itself checks whether the rows can be read. Spark might run a check in a separate filter
-# too early, on records that are left out later because their sequences are not in the part.
+# too early, on records that are left out later, because the sequence of the record is not in the range of the Part.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -246,7 +246,7 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """Selects the ``records`` that are in ``found``.
+    """Selects the rows to load from ``records``. ``found`` contains the sequence and the row number of each of them.
 
     The columns are the fields of a Line up to its rows, ``plain``, the texts of parsed records, the number of rows in
     the record, and the value of plain records. To add the values, the messages are read once more.

@@ -114,7 +114,7 @@ def _basic(content: str) -> tuple[str, str]:
 
 
 class Guard:
-    """Passes the requests that ``access`` admits on to ``app``. ``login(wrong)`` renders the form; ``wrong`` is true
+    """Passes a request on to ``app`` if ``access`` admits it. ``login(wrong)`` renders the form; ``wrong`` is true
     after a wrong password.
     """
 

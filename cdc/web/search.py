@@ -119,9 +119,9 @@ register_url_convertor("number", _Number())
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """Which messages of a topic are asked for. ``partition`` is None for all partitions. ``single`` is the offset of
-    the only message, ``until`` the offset before which messages of one partition are read, ``ends`` the offsets before
-    which those of several are.
+    """Determines which messages of a topic a page shows. ``partition`` is None for all partitions. ``single`` is the
+    offset of the message, if only one is shown. Otherwise the page shows messages before an offset: ``until`` is this
+    offset in one partition, ``ends`` are these offsets in several partitions.
     """
 
     partition: int | None
@@ -155,7 +155,7 @@ class MessageSearch:
 
     @property
     def since_ms(self) -> int | None:
-        """The time from which on messages are asked for, in milliseconds since 1970."""
+        """The earliest time of the messages that the page shows, in milliseconds since 1970."""
         return parsed_time(self.since) // 1000 if self.since else None
 
     def query(self, **changes: object) -> str:

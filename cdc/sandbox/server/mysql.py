@@ -301,7 +301,7 @@ _SETTINGS = (
     "--loose-character-set-collations=",  # this option exists from version 11 on
 )
 _TABLES = ("system_tables.sql", "performance_tables.sql", "system_tables_data.sql")
-_PREFIXES = ("mysql_", "mariadb_")  # of the names of these files, up to version 10.11 and in later versions
+_PREFIXES = ("mysql_", "mariadb_")  # their names begin so: up to version 10.11, and in later versions
 _SHARED = ("share/mysql", "share/mariadb", "share")
 
 

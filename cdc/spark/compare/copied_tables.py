@@ -41,8 +41,9 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# SQL for the kind of a row in a copied table that neither fold contains. The row is extra if a chunk contained it, the
-# leader deleted it later, and the follower's log contains no change of it: then the follower did not delete it.
+# SQL for the kind of drift of a row in a copied table, if neither side's fold contains the row. The row is extra if a
+# chunk contained it, the leader deleted it later, and the follower's log contains no change of it: then the follower
+# did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 

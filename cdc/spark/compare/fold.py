@@ -213,8 +213,8 @@ def fold(changes: DataFrame) -> DataFrame:
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     net = F.expr("coalesce(so_far.net, IF(adds, 1L, 0L) - IF(removes, 1L, 0L))")
-    # One sort serves all columns. They are running values over the changes of an identity, so the last change has the
-    # result.
+    # All columns below are running values over the changes of an identity. So one sort serves all of them, and the last
+    # change has the result.
     followed = changes.withColumns({
         **{f"previous_{name}": F.lag(name).over(along) for name in ("adds", "era", "columns", "after")},
         "followed": F.lead(F.lit(True), 1, False).over(along),

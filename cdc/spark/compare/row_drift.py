@@ -265,7 +265,7 @@ def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
-    # There is no other filter beside the rank: then Spark keeps no more than ``most`` rows of each table in memory.
+    # The only filter in this step is on the rank. So Spark keeps no more than ``most`` rows of each table in memory.
     ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
     shared = F.col("rank") > share
     return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")

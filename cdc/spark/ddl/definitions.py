@@ -440,8 +440,8 @@ _EMPTIES = "TruncateTable"
 def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Act]]) -> Iterator[SchemaDrift]:
     """Yields the tables that one of the ``unmatched`` statements emptied.
 
-    ``acts`` maps each side to the effects of its statements; the leader's include the beginnings and ends of copies.
-    """
+    ``acts`` maps each side to the effects of its statements; the leader's effects include the beginnings and ends of
+    copies."""
     emptied = [
         (each, name)
         for each in unmatched
@@ -466,7 +466,8 @@ def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Ac
 
 
 def _beginnings_without(alone: Collection[int], names: Iterable[Name], acts: Iterable[Act]) -> dict[Name, Beginning]:
-    """Returns the beginnings that the tables would have if the statements ``alone`` had emptied none."""
+    """Returns the Beginning that each table would have if the statements at the sequences ``alone`` had emptied no
+    table."""
     return beginnings(lineage(names, (act for act in acts if act.action != _EMPTIES or act.sequence not in alone)))
 
 

@@ -79,7 +79,8 @@ def altered(
     try:
         table = _Table(before, statement)
         for clause in _clauses(statement):
-            # A clause about partitions is the only clause: the names after its commas are partitions.
+            # A clause about partitions is the only clause of its statement. So the names after its commas are
+            # partitions, not clauses.
             is_all = any(clause.comes(verb, "PARTITION") for verb in _OF_PARTITIONS)
             table.apply(clause)
             if is_all:
