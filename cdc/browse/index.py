@@ -156,7 +156,7 @@ class IndexFile:
         )
         try:
             # With these settings a reader does not wait for the writer. A crash of the machine may lose the newest
-            # transactions, each with its entries and the offsets after them, so these entries are read again.
+            # transactions. Each contains its entries and the offsets after them, so the lost entries are read again.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{cache_kb}")
@@ -228,7 +228,8 @@ class Writer:
 
         ``floor`` is above 0 if the older records of a partition were not read: it is then the sequence of the first
         record that was read from this partition. Entries with sequences below ``floor`` are removed, so that the index
-        is complete from ``floor`` on."""
+        is complete from ``floor`` on.
+        """
         with transaction(self._connection):
             for (topic, number), (topic_id, offset) in progress.items():
                 self._connection.execute(

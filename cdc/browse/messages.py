@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _HEX_WIDTH = 16
-_FIRST_STEP, _STEP = 400, 4_000  # offsets that are read at once, of all partitions together
+_FIRST_STEP, _STEP = 400, 4_000  # the number of offsets that one step reads, in all partitions together
 _MOST_INDENTED = 20  # how many times longer indents may make a JSON text; they make a record about 4 times longer
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
@@ -257,7 +257,8 @@ def _is_settled(
 ) -> bool:
     """Whether nothing is left to read, or the ``count`` newest messages are all in ``found``. The latter is so if in
     each partition that is not read to its beginning, the oldest message in ``found`` is no newer than these ``count``
-    messages: the messages that are left to read precede it."""
+    messages: the messages that are left to read precede it.
+    """
     times = sorted((_time(each) for messages in found.values() for each in messages), reverse=True)
     left = [place for place, offset in reached.items() if offset > lows[place]]
     oldest = [_time(found[place][0]) if found[place] else None for place in left]
@@ -269,7 +270,8 @@ def _merged(
 ) -> tuple[tuple[Shown, ...], dict[Partition, int]]:
     """Takes the ``count`` newest of the messages in ``found``; from each partition, it takes the last message first.
     Returns them, and the offset in each partition before which the next search begins. That search reads the messages
-    again that were found but not taken."""
+    again that were found but not taken.
+    """
     taken: list[Shown] = []
     rest = {place: list(messages) for place, messages in found.items()}
     while len(taken) < count and any(rest.values()):

@@ -66,7 +66,8 @@ class AllMessages:
 
     def next(self, wait: float) -> Iterator[Shown]:
         """Yields the next message, if one arrives within ``wait`` seconds; the first call yields the last messages
-        before it."""
+        before it.
+        """
         newest, self._newest = self._newest, []
         yield from newest
         message = self._consumer.poll(wait)
@@ -86,7 +87,8 @@ class AllMessages:
 
     def _assign(self, partitions: Collection[Partition]) -> None:
         """Adds ``partitions`` to the partitions that are read; a partition that was not read yet is read from its
-        beginning."""
+        beginning.
+        """
         new = [each for each in partitions if each not in self._assigned]
         if new:
             begins = begin_offsets(self._properties, new)

@@ -95,7 +95,8 @@ class Access:
             return True
         kind, _, content = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            # Starlette decodes headers as Latin-1, and clients send UTF-8, whose bytes may be blanks in Latin-1.
+            # Starlette decodes headers as Latin-1, and clients send UTF-8, whose bytes may be blanks in Latin-1. So
+            # only spaces are removed.
             return not self.user and self.knows("", content.strip(" ").encode("latin-1").decode("utf-8", "replace"))
         if kind.lower() == "basic":
             return self.knows(*_basic(content))
@@ -146,7 +147,7 @@ class Guard:
             return await self._log_in(request)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
-        path = request.scope["path"]  # the path that the routes see; that of ``request.url`` depends on the Host header
+        path = request.scope["path"]  # the routes see this path; the one in ``request.url`` depends on the Host header
         if path.startswith(_STATIC) or path == _HEALTH or access.admits(request.headers):
             return None
         if "authorization" in request.headers:

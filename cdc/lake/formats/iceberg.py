@@ -95,7 +95,7 @@ class IcebergTables:
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
         """Runs ``work`` so that its commits contain ``note``. Iceberg takes the properties of a commit from the thread
-        that executes the statement.
+        that executes the statement, so Java calls ``work`` in a thread with these properties.
         """
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
         assert gateway is not None and jvm is not None  # both exist as long as the SparkContext exists

@@ -2,7 +2,8 @@
 were copied into the leader's stream.
 
 From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
-stream after this beginning is not on the leader, whatever older records and the fold's ``net`` show.
+stream after this beginning is not on the leader, whatever older records and the fold's count of its images (``net``)
+show.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:

@@ -186,7 +186,8 @@ def _compared(
 
 
 def _of_several_eras(changes: DataFrame) -> DataFrame:
-    """Aggregates the digests of altered tables: each era must be continuous, and the last era's image is compared.
+    """Aggregates the digests of altered tables. In each era (the time between two ALTERs) the images of a row must be
+    continuous; only the last era's image is compared.
 
     No log contains how an ALTER changes a row, so the images before and after it are not compared.
     """

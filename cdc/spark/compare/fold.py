@@ -106,7 +106,9 @@ _SEGMENTS = """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """Returns the segments of tables that still exist as a small DataFrame, to be joined with changes."""
+    """Returns the segments of those tables that still exist; the result is a small DataFrame, to be joined with
+    changes.
+    """
     rows = [
         asdict(each)
         | {"owner": dict(zip(("database", "table"), each.owner, strict=True))}

@@ -62,7 +62,7 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The counts of all tables: ``lines`` contains a line for each table, and ``breaks`` counts for each side the
-    before images that differ from the row's last image."""
+    before images that differ from the row's previous image."""
 
     lines: Sequence[Table] = ()
     breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))

@@ -432,7 +432,7 @@ def _touches(statement: Unmatched, key: Key) -> bool:
 # both sides ran drop or empty the table, or the table is copied into the stream.
 
 EMPTIED = "emptied on one side"
-"""The cause of this drift."""
+"""The cause of the drift of a table that only one side emptied."""
 
 _EMPTIES = "TruncateTable"
 
@@ -441,7 +441,8 @@ def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Ac
     """Yields the tables that one of the ``unmatched`` statements emptied.
 
     ``acts`` maps each side to the effects of its statements; the leader's effects include the beginnings and ends of
-    copies."""
+    copies.
+    """
     emptied = [
         (each, name)
         for each in unmatched
@@ -467,7 +468,8 @@ def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Ac
 
 def _beginnings_without(alone: Collection[int], names: Iterable[Name], acts: Iterable[Act]) -> dict[Name, Beginning]:
     """Returns the Beginning that each table would have if the statements at the sequences ``alone`` had emptied no
-    table."""
+    table.
+    """
     return beginnings(lineage(names, (act for act in acts if act.action != _EMPTIES or act.sequence not in alone)))
 
 

@@ -40,8 +40,8 @@ _ROWS, _TELLING = 'rows":[', ('types":', 'upto":null', 'after":null', 'Skipped":
 class Source:
     """A leader's topics at the time when they were opened. Records can be read up to the sequence ``newest``, at which
     a transaction ends; ``newest`` is -1 if there are no records. ``folds_names`` is true if the records contain names
-    in lower case; then ``profile`` contains names in lower case, too. ``silent_cascades`` is true if the leader's
-    version is known and does not log the changes that its foreign keys make.
+    in lower case; then ``profile`` contains names in lower case, too. ``silent_cascades`` is true if the leader is
+    known to have a version that does not log the changes that its foreign keys make.
     """
 
     spark: SparkSession

@@ -96,7 +96,8 @@ def span(kafka: Kafka) -> Span:
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
         ranges = _ranges(properties, [(names.main, FIRST)])
-        # The entry is read after the ends of the topics, since it commits with the records that it counts.
+        # An entry commits with the records that it counts. So the newest entry is read after the ends of the topics:
+        # then it is not older than the last record before these ends.
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)

@@ -195,9 +195,9 @@ class ParquetParts:
     def _remaining(self, name: str, there: Sequence[int]) -> int:
         """Returns the number of a part's generations that are not merged, counted from the oldest.
 
-        If there are too many generations, the newest ones are merged; the newest generation that is more than twice as
-        large as all later generations together, and all older ones, stay. So each row is written again only a
-        logarithmic number of times, however large the state grows.
+        If there are too many generations, the newest ones are merged. A generation stays if it, or a later one, is more
+        than twice as large as all generations after it together. So each row is written again only a logarithmic number
+        of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)
@@ -209,8 +209,8 @@ class ParquetParts:
         return remaining
 
     def _new_layer(self, rows: DataFrame, below: Held | None, number: int) -> tuple[int, DataFrame]:
-        """Returns the number of old layers that stay valid and the rows of the new layer. Without ``below`` no old
-        layer stays.
+        """Returns the number of old layers that stay valid, and the rows of the new layer. ``below`` is the state to
+        whose layers the new layer is added; None if the new layer replaces all of them.
         """
         layer = rows.withColumn("generation", F.lit(number))
         if below is None:
