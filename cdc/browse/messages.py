@@ -255,9 +255,9 @@ def _read(
 def _is_settled(
     found: Mapping[Partition, list[Shown]], reached: Mapping[Partition, int], lows: Mapping[Partition, int], count: int
 ) -> bool:
-    """Whether nothing is left to read, or the ``count`` newest messages are all in ``found``. The latter is so if in
-    each partition that is not read to its beginning, the oldest message in ``found`` is no newer than these ``count``
-    messages: the messages that are left to read precede it.
+    """Whether nothing is left to read, or ``found`` contains the ``count`` newest messages of all partitions. The
+    latter is certain if, in each partition with messages left to read, the oldest message in ``found`` is not newer
+    than any of the ``count`` messages, since the messages that are left come before it.
     """
     times = sorted((_time(each) for messages in found.values() for each in messages), reverse=True)
     left = [place for place, offset in reached.items() if offset > lows[place]]

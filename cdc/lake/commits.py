@@ -13,7 +13,7 @@ from cdc.spark.frames.versions import Plan
 __all__ = ["Note", "Written", "definition", "merge_statement"]
 
 _KEY = "cdc_lake"
-_FORMAT = 1  # the version of the types and texts of values; after a new version, all tables are written again
+_FORMAT = 1  # is increased if cdc computes rows in another way, so that all tables are written again
 
 
 @dataclass(frozen=True, slots=True)

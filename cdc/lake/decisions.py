@@ -88,8 +88,8 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
     """
     acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
-    # A table is kept without a plan, except if the leader does not log the changes that its foreign keys make
-    # (silent_cascades): then only ``plan`` finds out whether the table must be refused.
+    # An unchanged table is kept without a plan, unless the leader does not log the changes that its foreign keys make
+    # (silent_cascades): then ``plan`` first decides whether the table must be refused.
     if base is not None and known.same_options and not acts and not changed and not known.histories.silent_cascades:
         return Step(name, What.KEEP, base)
     try:

@@ -57,8 +57,8 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    # The connection to the JVM is lost: nothing else in this process uses a socket of Python, so no other connection
-    # raises this error.
+    # This error means that the connection to the JVM is lost, since no other connection of this process uses Python's
+    # sockets.
     except ConnectionError as error:
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:

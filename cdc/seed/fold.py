@@ -179,8 +179,8 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# In a table without a key, equal rows can't be distinguished. So they are counted, and those that remain are all loaded
-# at the place of the last equal row that was added.
+# In a table without a key, equal rows can't be distinguished. So they are counted, and all that remain are loaded at
+# one place: where the last of the equal rows was added.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})

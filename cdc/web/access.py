@@ -35,7 +35,7 @@ HEADERS = {
 }
 _LOGIN = "/login"
 _LARGEST_FORM = 10_000
-_FAILED_SECONDS = 0.5  # the delay of the answer to a wrong password; these answers wait for one another
+_FAILED_SECONDS = 0.5  # the delay of the answer to a wrong password; several such answers are sent one after the other
 _STATIC, _HEALTH = "/static/", "/healthz"  # these addresses need no password, since their content contains no rows
 
 

@@ -119,9 +119,9 @@ register_url_convertor("number", _Number())
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """Determines which messages of a topic a page shows. ``partition`` is None for all partitions. ``single`` is the
-    offset of the message, if only one is shown. Otherwise the page shows messages before an offset: ``until`` is this
-    offset in one partition, ``ends`` are these offsets in several partitions.
+    """Determines which messages of a topic a page shows. ``partition`` is None for all partitions. If ``single`` is
+    set, the page shows only the message at this offset. Else a page of one partition shows messages from ``offset`` on,
+    or before ``until``; a search reads backwards from the offsets ``ends``. By default the newest messages are shown.
     """
 
     partition: int | None

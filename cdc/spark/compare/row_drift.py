@@ -205,9 +205,9 @@ def with_causes(
 
 
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
-    """Adds the column ``applied_at``, a sequence in the follower's topic. It is the start of the transaction in which
-    the consumer applied the leader's last change of the row, or in which it began to copy the row's table. It is NULL
-    if there is no such transaction, or if another client made the follower's last change.
+    """Adds the column ``applied_at``, a sequence in the follower's topic: the start of the transaction in which the
+    consumer applied the leader's last change of the row, or began to copy the row's table. The column is NULL if there
+    is no such transaction, or if another client made the follower's last change.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)

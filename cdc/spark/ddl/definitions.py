@@ -306,8 +306,8 @@ def definitions(
 
 
 def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequences: StatementSequences) -> int | None:
-    """Finds a leader statement that the follower ran on objects of other names: the first in the follower's order.
-    Returns its sequence, or None if there is no such statement.
+    """Finds the first statement of the leader, in the follower's order, that the follower ran on objects with other
+    names than the leader. Returns its sequence, or None if there is no such statement.
     """
     ours, theirs = _statements(leader), _statements(follower)
     for acts in theirs.values():

@@ -129,7 +129,7 @@ class _Table:
 
     def compute_again(self, names: Collection[str] | None) -> None:
         """Notes that the server recomputes the columns ``names``, because columns in their expressions were changed. If
-        ``names`` is None, any column that the statement does not define may be such a column.
+        ``names`` is None, the server may recompute any column that the statement does not define.
         """
         for name, origin in self.origins.items():
             recomputed = name not in self._defined if names is None else name.casefold() in names

@@ -152,8 +152,8 @@ class Source:
 
     def outline(self) -> DataFrame:
         """Reads all records, with the columns partition, offset, uri (NULL for a record without rows), sequence, file,
-        position, transaction and ts_us. ``told`` is true for those records that ``of_statements`` returns, too. Only
-        these records have a ``value``; it is NULL for all others.
+        position, transaction and ts_us. ``told`` is true for the records that ``of_statements`` also returns. Only they
+        have a ``value``; in all other records it is NULL.
         """
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
         told = is_told().alias("told")

@@ -85,8 +85,8 @@ class History:
 
 
 class Histories:
-    """Splits a leader's history into parts, so that examining each of many tables takes no longer than reading the
-    whole history a few times. Tables that may have got names or rows from one another are in the same part.
+    """Splits a leader's history into parts; tables that may have got names or rows from one another are in the same
+    part. So each of many tables can be examined without reading the whole history for each.
     """
 
     def __init__(self, history: History) -> None:

@@ -1,9 +1,9 @@
 """Starts a JVM in which a program runs Spark, with the jars that the program needs on its class path (the Kafka
 connector among them), and with an archive of its classes.
 
-The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
-only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
-does when spark-submit runs Python (``pyspark.java_gateway``).
+The JVM starts in parallel to this process, which loads Python's modules while the JVM starts. PySpark itself would
+start a JVM only when a session is created. If two environment variables are set, PySpark uses a JVM that is already
+running, as it does when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
 import hashlib

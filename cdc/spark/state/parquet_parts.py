@@ -195,9 +195,9 @@ class ParquetParts:
     def _remaining(self, name: str, there: Sequence[int]) -> int:
         """Returns the number of a part's generations that are not merged, counted from the oldest.
 
-        If there are too many generations, the newest ones are merged. A generation stays if it, or a later one, is more
-        than twice as large as all generations after it together. So each row is written again only a logarithmic number
-        of times, however large the state grows.
+        If there are too many generations, the newest ones are merged. The newest generation that is more than twice as
+        large as all later generations together is not merged, nor are the generations before it. So each row is written
+        again only a logarithmic number of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)

@@ -42,8 +42,8 @@ class Plot:
 def plots(samples: Sequence[Sample], *, now: float, followers: Iterable[str] = ()) -> list[Plot]:
     """Computes the plots of a stream: throughput, waiting records, and delay in seconds.
 
-    The named ``followers`` have a line in each legend even before their first figures arrive, so that the page's layout
-    does not change then.
+    The named ``followers`` have a line in each legend even before their first figures arrive; otherwise the page's
+    layout would change then.
     """
     names = list(dict.fromkeys([*followers, *(name for each in samples for name in each.applied)]))
     rates = {"into Kafka": _rates(samples, lambda each: each.written)}
