@@ -107,8 +107,8 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
-    # The condition is part of the join. Spark would move a filter to a place where it must compute the columns a second
-    # time.
+    # The condition is part of the join, because Spark would move a separate filter to a place where it must compute the
+    # columns a second time.
     within = f"known AND uri = of AND sequence >= first AND sequence < end AND sequence <= {upto}"
     found = fields.join(F.broadcast(patterns.withColumnRenamed("uri", "of")), F.expr(within), "left")
     found = found.where("NOT known OR of IS NOT NULL").drop("known", "of", "first", "end")
@@ -190,7 +190,7 @@ _LOST = (
     "copy the table again (cdc-producer --copy)'))"
 )
 # The row with the highest number in an AUTO_INCREMENT column is kept, even if it was deleted, because the follower must
-# continue after that number.
+# number later rows from this number on.
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
 # Number and place are combined into one value, so that the row with the highest number is found without sorting.

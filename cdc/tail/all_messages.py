@@ -45,7 +45,7 @@ class AllMessages:
         self._consumer = consumer
         self._properties = properties
         self._names = names
-        # If the profile has no prefix, all leaders write their events to the same topic. So that topic is read only on
+        # If ``kafka.prefix`` is empty, all leaders write their events to the same topic. So that topic is read only on
         # request.
         partitions = _partitions(properties, names, {names.events} if events else set())
         ends = end_offsets(properties, partitions)

@@ -159,7 +159,7 @@ class MessageSearch:
         return parsed_time(self.since) // 1000 if self.since else None
 
     def query(self, **changes: object) -> str:
-        """Writes the search as the query of an address, without its place in the topic, and with these ``changes``."""
+        """Writes partition, text and ``uncommitted`` as the query of an address, with these ``changes``."""
         partition = "all" if self.partition is None else self.partition
         kept = {"partition": partition, "text": self.text, "uncommitted": "1" if self.uncommitted else ""}
         return urlencode({name: value for name, value in (kept | changes).items() if value not in ("", None)})

@@ -50,7 +50,7 @@ class Table:
         return self.database, self.table
 
     def with_rows(self, other: Self, sign: int) -> Self:
-        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1. Either way, it combines the
+        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1. In both cases, combines the
         checksums by exclusive or.
         """
         joined: dict[str, Any] = {name: getattr(self, name) + sign * getattr(other, name) for name in _COUNTS}

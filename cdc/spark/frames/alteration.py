@@ -304,8 +304,8 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
     """Whether the existing members of an ENUM or SET stay the same, and the statement does not change whether records
     contain their texts or their numbers.
 
-    Records contain numbers if a member of a SET is empty, or if two members are equal in the column's collation;
-    records do not contain the collation.
+    Records contain numbers if a member of a SET is empty, or if two members are equal in the column's collation. This
+    function does not know the collation, since no record contains it.
     """
     before, after = old.members, new.members or ()
     if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):

@@ -53,9 +53,9 @@ class Span:
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
         """Returns the rest of the span, in which each partition starts at its offset in ``offsets``.
 
-        Raises UserError if a partition ends before its offset in ``offsets``; without a ``limit``, also if it starts
-        after that offset. With a ``limit``, the skipped offsets may be markers of Kafka transactions, and the sequences
-        of the records show whether any record is missing.
+        Raises UserError if a partition ends before its offset in ``offsets``, or starts after that offset although
+        there is no ``limit``. With a ``limit``, the skipped offsets may be markers of Kafka transactions, and the
+        sequences of the records show whether any record is missing.
         """
         for partition, (start, end) in self.partitions.items():
             if self.limit is None and start > offsets.get(partition, start):

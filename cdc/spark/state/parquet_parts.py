@@ -227,7 +227,7 @@ class ParquetParts:
         key = part_key(number, name)
         if key not in self.checked:
             # Earlier versions of cdc did not notice if executors wrote to folders of their own machines. Then a part
-            # has no file, while an empty part has one file.
+            # has no file; as an empty part has one file, a part without files has lost its rows.
             wanted = self.counts({name: [number]}).get(key)
             self.checked[key] = (
                 files(self.folder, key)[0] > 0 if wanted is None else rows_in(self.spark, self.folder, key) == wanted
