@@ -257,9 +257,9 @@ def groups(properties: Mapping[str, Any], *, text: str = "", begin: int = 0, lim
 
 
 def topic_readers(properties: Mapping[str, Any], topic: str, *, limit: int = 200) -> Groups:
-    """Lists the groups that have committed offsets for ``topic``, each with its offsets there only. The brokers do not
-    know the groups of a topic, so at most ``limit`` groups are asked, in the order of their names; ``found`` is the
-    number of all groups. Raises UserError if Kafka does not answer.
+    """Lists the groups that have committed offsets for ``topic``, each with only its offsets in this topic. The brokers
+    do not know the groups of a topic, so at most ``limit`` groups are asked, in the order of their names; ``found`` is
+    the number of all groups. Raises UserError if Kafka does not answer.
     """
     asked = groups(properties, limit=limit)
     here = (

@@ -110,8 +110,8 @@ class IndexFile:
                 self.path.with_name(self.path.name + suffix).unlink()
 
     def connect(self, *, cache_kb: int = 8_000) -> sqlite3.Connection:
-        """Opens the file; creates it if it does not exist, and replaces a file of another version or identity. Raises
-        the errors of ``prepare``, too.
+        """Opens the file; creates it if it does not exist, and replaces a file of another version or identity. Also
+        raises UserError if the folder can't be used.
         """
         self.prepare()
         connection = self._opened(cache_kb)
@@ -156,7 +156,7 @@ class IndexFile:
         )
         try:
             # With these settings a reader does not wait for the writer. A crash of the machine may lose the newest
-            # transactions, each with its entries and the offsets after them, so these entries are read again.
+            # transactions. Each contains its entries and the offsets after them, so the lost entries are read again.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{cache_kb}")
@@ -226,8 +226,9 @@ class Writer:
     def add(self, records: Iterable[Added], progress: Mapping[Partition, Progress], *, floor: int = 0) -> None:
         """Adds records and stores the progress of the partitions, in one transaction.
 
-        Removes the entries with sequences below ``floor``, the sequence of the first record that was read from a
-        partition whose older records were not read. So the index is complete from ``floor`` on.
+        ``floor`` is above 0 if the older records of a partition were not read: it is then the sequence of the first
+        record that was read from this partition. Entries with sequences below ``floor`` are removed, so that the index
+        is complete from ``floor`` on.
         """
         with transaction(self._connection):
             for (topic, number), (topic_id, offset) in progress.items():
@@ -312,8 +313,8 @@ class Writer:
 
 
 _MOST_BYTES = 1_000_000_000
-# Each entry has more bytes than this. So older messages of a partition than its newest ``most_bytes`` /
-# _LEAST_ENTRY_BYTES have no room in the index, and are not read.
+# Each entry has more bytes than this. So the index has room for at most ``most_bytes`` / _LEAST_ENTRY_BYTES entries,
+# and in each partition only this many of the newest messages are read.
 _LEAST_ENTRY_BYTES = 100
 _BATCH_RECORDS, _BATCH_KEYS, _BATCH_SECONDS = 5_000, 20_000, 2.0
 _CACHE_KB = 24_000
@@ -326,7 +327,7 @@ class State:
     Kafka when the index read Kafka; both are None if the index is empty. ``behind`` is the number of offsets that
     ``refresh`` still has to read; it is None before the first ``refresh``. ``bytes`` is the size of the content.
 
-    While ``behind`` is not 0, records of some tables may be missing if tables have their own topics.
+    If each table has its own topic, records of some tables may be missing while ``behind`` is not 0.
     """
 
     oldest: int | None
@@ -528,7 +529,8 @@ class _Plan:
             if full or time.monotonic() > since + _BATCH_SECONDS:
                 yield self._batch()
                 since = time.monotonic()
-        # The marker that ends a Kafka transaction uses an offset, too.
+        # The offsets after the last record, up to the end, belong to the markers that end Kafka transactions. They
+        # count as read, except after an incomplete record.
         self._next |= {partition: end for partition, end in ends.items() if partition not in incomplete}
         yield self._batch()
 

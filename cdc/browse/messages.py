@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _HEX_WIDTH = 16
-_FIRST_STEP, _STEP = 400, 4_000  # offsets that are read at once, of all partitions together
+_FIRST_STEP, _STEP = 400, 4_000  # the number of offsets that one step reads, in all partitions together
 _MOST_INDENTED = 20  # how many times longer indents may make a JSON text; they make a record about 4 times longer
 FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 """Settings of librdkafka's consumer. By default it prefetches 64 MB, and then pauses for a second."""
@@ -155,9 +155,9 @@ def window(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Messages of several partitions, the newest first. ``ranges`` has the first offset and the end of each partition,
-    ``looked`` the offset from which on each was searched; with ``ends=looked`` the search goes on. ``is_whole`` is true
-    if nothing is left to search.
+    """Messages of several partitions, the newest first. ``ranges`` contains the first offset and the end of each
+    partition. ``looked`` contains the offset back to which each partition was searched; ``newest`` with ``ends=looked``
+    continues the search. ``is_whole`` is true if nothing is left to search.
     """
 
     messages: tuple[Shown, ...]
@@ -179,9 +179,9 @@ def newest(
     committed: bool = True,
     value_bytes: int = 100_000,
 ) -> Found:
-    """Reads backwards through ``partitions``, from ``ends`` or the newest messages on, and returns the ``count`` newest
-    messages whose key, value or headers contain ``text``, regardless of the case of ASCII letters. Ends earlier at
-    messages older than ``since_ms``, and after about ``seconds``.
+    """Reads ``partitions`` backwards, beginning before the offsets ``ends`` or at the newest messages. Returns the
+    ``count`` newest messages whose key, value or headers contain ``text``, regardless of the case of ASCII letters;
+    returns fewer if it reaches messages older than ``since_ms``, or after about ``seconds``.
 
     The messages of each partition stay in the order of their offsets, whatever their timestamps are. Raises
     Disconnected, and UserError if there is no such topic or partition.
@@ -210,8 +210,8 @@ def _search(
     seconds: float,
     committed: bool,
 ) -> tuple[dict[Partition, list[Shown]], dict[Partition, int]]:
-    """Reads backwards from the offsets ``reached``, in steps of all partitions together. Returns the ``wanted``
-    messages of each partition, and the offsets reached.
+    """Reads backwards from the offsets ``reached``; each step reads some messages of every partition. Returns the
+    ``wanted`` messages of each partition, and the offsets back to which it has read.
     """
     found = {place: list[Shown]() for place in reached}
     give_up, step = time.monotonic() + seconds, _FIRST_STEP
@@ -255,8 +255,9 @@ def _read(
 def _is_settled(
     found: Mapping[Partition, list[Shown]], reached: Mapping[Partition, int], lows: Mapping[Partition, int], count: int
 ) -> bool:
-    """Whether nothing is left to read, or the ``count`` newest messages are among those ``found``: what is left in each
-    partition comes before the oldest message found there.
+    """Whether nothing is left to read, or ``found`` contains the ``count`` newest messages of all partitions. The
+    latter is certain if, in each partition with messages left to read, the oldest message in ``found`` is not newer
+    than any of the ``count`` messages, since the messages that are left come before it.
     """
     times = sorted((_time(each) for messages in found.values() for each in messages), reverse=True)
     left = [place for place, offset in reached.items() if offset > lows[place]]
@@ -267,8 +268,9 @@ def _is_settled(
 def _merged(
     found: Mapping[Partition, list[Shown]], reached: Mapping[Partition, int], count: int
 ) -> tuple[tuple[Shown, ...], dict[Partition, int]]:
-    """Takes the ``count`` newest of the messages ``found``, of each partition the last one first. Returns them, and the
-    offsets from which on all is read or taken: the next search reads again what is left over.
+    """Takes the ``count`` newest of the messages in ``found``; from each partition, it takes the last message first.
+    Returns them, and the offset in each partition before which the next search begins. That search reads the messages
+    again that were found but not taken.
     """
     taken: list[Shown] = []
     rest = {place: list(messages) for place, messages in found.items()}

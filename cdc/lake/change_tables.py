@@ -52,8 +52,8 @@ class Append:
     """The changes of table ``name`` to append: all changes after sequence ``base``. ``base`` is -1 if the table of
     changes does not exist yet.
 
-    ``again`` is true if an earlier run has already read records with some of these changes, so that older records must
-    be read again. ``acts`` are the statements among the changes.
+    ``again`` is true if an earlier run has already read some of the records with these changes, so that they must be
+    read again. ``acts`` are the statements among the changes.
     """
 
     name: Name
@@ -68,7 +68,7 @@ class ChangeTables:
 
     tables: AppendedTables
     selects: Callable[[Name], bool]
-    # maps each folder to the newest version that was read, since older versions need not be read again
+    # maps each folder to the newest version that was read; older versions need not be read again
     _newest: dict[str, int] = field(default_factory=dict)
 
     def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:

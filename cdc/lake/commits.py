@@ -13,7 +13,7 @@ from cdc.spark.frames.versions import Plan
 __all__ = ["Note", "Written", "definition", "merge_statement"]
 
 _KEY = "cdc_lake"
-_FORMAT = 1  # the version of the format of values; when it changes, all tables are written again
+_FORMAT = 1  # is increased if cdc computes rows in another way, so that all tables are written again
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def definition(plan: Plan, options: Options) -> str:
 
 
 def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
-    """Writes the MERGE of the rows in ``net`` into ``table``. ``net`` has the columns c0, c1, … and gone; c0, c1, … are
-    the table's ``columns`` in order.
+    """Writes the MERGE of the rows in ``net`` into ``table``. ``net`` has the columns c0, c1, … and gone: c0, c1, … are
+    the table's ``columns`` in order, and gone is true for a deleted row.
     """
     source = {name: f"s.c{at}" for at, name in enumerate(columns)}
     same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)

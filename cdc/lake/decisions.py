@@ -88,7 +88,8 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
     """
     acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
-    # If the leader does not log the changes that its foreign keys make, ``plan`` refuses tables with such foreign keys.
+    # An unchanged table is kept without a plan, unless the leader does not log the changes that its foreign keys make
+    # (silent_cascades): then ``plan`` first decides whether the table must be refused.
     if base is not None and known.same_options and not acts and not changed and not known.histories.silent_cascades:
         return Step(name, What.KEEP, base)
     try:
@@ -107,8 +108,8 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
-    """Decides what to do with a table that has no rows, and whose columns are unknown. Raises NotTold if the table has
-    rows.
+    """Decides what to do with a table whose columns are in no record, which is possible only for a table without rows.
+    Raises NotTold if the table has rows.
     """
     found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
     if any(known.last_of((each.database, each.table)) >= each.first for each in found):

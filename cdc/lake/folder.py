@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
-_LONGEST = 120  # characters of an encoded name; a longer name is cut and ends with a hash
+_LONGEST = 120  # the most characters of an encoded name; a longer name is cut and ends with a hash
 
 
 def folder(database: str, table: str) -> str:
@@ -81,8 +81,8 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
 
 
 def _ignoring_case(name: str) -> str:
-    """Folds the case of ``name``. Two names are equal for Spark if their results are equal (Java's
-    ``equalsIgnoreCase``), for instance ``ı`` and ``i``.
+    """Folds the case of ``name`` as Java's ``equalsIgnoreCase`` does. Spark takes two names for the same if this
+    function returns the same text for both, for instance for ``ı`` and ``i``.
     """
     upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)
@@ -214,7 +214,9 @@ class LakeFolder:
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
-        """Writes the file that lists the tables for readers, with the version of each table at the common sequence."""
+        """Writes the file that lists the tables for readers. The file contains the version of each table after the
+        sequence that all tables have reached.
+        """
         in_version = self._identity["format"] == "parquet"  # readers of other formats find the version themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}

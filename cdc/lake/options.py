@@ -71,7 +71,7 @@ def _folder(text: str) -> Path | str:
     folder named ``hdfs:``.
     """
     if re.match("file:/", text):
-        return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked; Hadoop's API has no lock
+        return Path(url2pathname(urlsplit(text).path))  # a Path, since Hadoop's API has no locks for a local folder
     return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)
 
 

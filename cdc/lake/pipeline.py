@@ -150,10 +150,10 @@ class Lake:
         """Brings the lake to the state after the newest transaction in ``source``, or to the moment ``at``.
 
         Raises Refused if the rows of some tables can't be determined from the stream, or if the lake can't represent
-        some of their values; by then all other tables have been written. Raises UserError if ``at`` is before the
-        lake's sequence, Copying if the stream does not contain a complete copy of a table yet, and PromiseError if the
-        topics are damaged. Tables that were written before such an error are kept, and the next run continues from
-        them.
+        some of their values; all other tables are written before this error is raised. Raises UserError if ``at`` is
+        before the lake's sequence, Copying if the stream does not contain a complete copy of a table yet, and
+        PromiseError if the topics are damaged. Tables that were written before such an error are kept, and the next run
+        continues from them.
         """
         upto = sequence_at(source, at)
         if upto < self.state.sequence:
@@ -222,8 +222,8 @@ class Lake:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
-            # If the version is not the version in the state, a run wrote it that was killed before it saved its state.
-            # That run may have had other options than the state contains.
+            # If the table's version is not the version in the state, the run that wrote it was killed before it saved
+            # its state. The options of that run may differ from the options in the state.
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(

@@ -57,8 +57,8 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    # The connection to the JVM is lost: nothing else in this process uses a socket of Python, so no other connection
-    # raises this error.
+    # This error means that the connection to the JVM is lost, since no other connection of this process uses Python's
+    # sockets.
     except ConnectionError as error:
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
@@ -72,8 +72,8 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     """Starts Spark with the connectors for Kafka and for the lake's format ``form``; ``settings`` are the Spark
     settings of the format.
     """
-    # ``session`` would make the files private, as for an audit. But this process's umask should decide which users may
-    # read the lake's files, as it does for the files of any program.
+    # The function ``session``, which an audit uses, would make the files private. But this process's umask should
+    # decide which users may read the lake's files, as it does for the files of any program.
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
@@ -147,7 +147,7 @@ def _once(
             raise
         raise UserError(
             "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again: it continues"
-        ) from None  # the error reports only that Spark's job was cancelled
+        ) from None  # Spark's own error reports only that its job was cancelled
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:

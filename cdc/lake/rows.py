@@ -30,8 +30,8 @@ def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) ->
 def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
     """Computes the newest state of each row that was changed after ``since`` up to ``upto``. The table must have a key.
 
-    The columns are ``c0``, ``c1``, … in the order of the plan's columns, and GONE; a deleted row has values only in the
-    key's columns.
+    The columns are ``c0``, ``c1``, … in the order of the plan's columns, and GONE, which is true for a deleted row; a
+    deleted row has values only in the key's columns.
     """
     names = [name for name, _ in plan.columns]
     known = {names.index(name): at for at, name in enumerate(plan.stretches[-1].key)}

@@ -50,7 +50,9 @@ class Plan:
 def planned(
     table: DriftedTable, definition: TableDefinition, *, differently_defined: set[Table], is_wanted: bool
 ) -> Plan:
-    """Decides how to request the drifted rows of ``table``; ``definition`` is the table's definition on the leader."""
+    """Decides how to request the drifted rows of ``table``. ``definition`` is the table's definition on the leader;
+    ``is_wanted`` is true if the table passes the filters of the profile.
+    """
     if not is_wanted:
         return Plan(table, why="the profile's filters leave the table out")
     if not definition.created:

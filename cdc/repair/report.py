@@ -131,7 +131,8 @@ def _table(line: dict[str, Any], known: list[dict[str, Any]], body: dict[str, An
     counts = line["missing"], line["extra"], line["different"], line.get("accepted", 0)
     table = DriftedTable(name, line["leader_rows"], *counts, shown=shown)
     columns = tuple(known[0]["identity"]) if known else ()
-    # In a table without a key, all columns together identify a row, and several rows may be equal.
+    # In a table without a key, all columns together identify a row, and several rows may be equal. So its rows are not
+    # requested by key.
     keyed = all(each["keyed"] and set(each["identity"]) == set(columns) for each in known)
     keys = dict.fromkeys(tuple(each["identity"][column] for column in columns) for each in known) if keyed else {}
     if len(keys) != table.drifted:

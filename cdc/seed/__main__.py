@@ -94,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if not (stop.is_set() and _is_of_spark(error)):
             raise
-        loaded = None  # the error reports only that Spark's job was cancelled
+        loaded = None  # a signal stopped the load, so the error reports only that Spark's job was cancelled
     if loaded is None:
         hint = "run cdc-seed again; it continues"
         raise UserError("stopped before the follower was fully loaded", code="CDC-SEED-STOPPED", hint=hint)

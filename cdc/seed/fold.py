@@ -107,8 +107,8 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
-    # The condition is part of the join. Spark would move a filter to a place where it must compute the columns a second
-    # time.
+    # The condition is part of the join, because Spark would move a separate filter to a place where it must compute the
+    # columns a second time.
     within = f"known AND uri = of AND sequence >= first AND sequence < end AND sequence <= {upto}"
     found = fields.join(F.broadcast(patterns.withColumnRenamed("uri", "of")), F.expr(within), "left")
     found = found.where("NOT known OR of IS NOT NULL").drop("known", "of", "first", "end")
@@ -167,7 +167,7 @@ _FAILS = (
     "writes them with the next row of the table, or copy the table again'))"
 )
 # The generator (posexplode) itself checks whether the rows can be read. Spark might run a check in a separate filter
-# too early, on records that are left out later because their sequences are not in the part.
+# too early, on records that are left out later, because the sequence of the record is not in the range of the Part.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -179,8 +179,8 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# In a table without a key, equal rows can't be distinguished. So they are counted, and those that remain are all loaded
-# at the place of the last equal row that was added.
+# In a table without a key, equal rows can't be distinguished. So they are counted, and all that remain are loaded at
+# one place: where the last of the equal rows was added.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -190,7 +190,7 @@ _LOST = (
     "copy the table again (cdc-producer --copy)'))"
 )
 # The row with the highest number in an AUTO_INCREMENT column is kept, even if it was deleted, because the follower must
-# continue after that number.
+# number later rows from this number on.
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
 # Number and place are combined into one value, so that the row with the highest number is found without sorting.
@@ -246,7 +246,7 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """Selects the ``records`` that are in ``found``.
+    """Selects the rows to load from ``records``. ``found`` contains the sequence and the row number of each of them.
 
     The columns are the fields of a Line up to its rows, ``plain``, the texts of parsed records, the number of rows in
     the record, and the value of plain records. To add the values, the messages are read once more.

@@ -131,7 +131,7 @@ def _applied(
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """Prepares the stream for loading. The batches may begin at any checkpoint."""
+    """Makes the batches that load the follower from ``stream``. The batches may begin after any checkpoint."""
 
     source: Source
     stream: Stream

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 NO_DATABASE = ""
-"""The database of records that only move the checkpoint; it passes no filter."""
+"""The database of records that only move the checkpoint; no filter lets this database pass."""
 
 _PLACE = "the topics, folded"
 

@@ -142,8 +142,8 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError if a statement numbered the rows of the table. On the follower the statement would number other
-    rows, because some rows are loaded only later, and deleted rows are never loaded.
+    """Raises UserError if a statement gave existing rows of the table AUTO_INCREMENT numbers. On the follower the
+    statement would number other rows, because some rows are loaded only later, and deleted rows are never loaded.
     """
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
@@ -154,7 +154,7 @@ def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
         try:
             numbers = numbering(record) is not None
         except ValueError:
-            numbers = False  # the consumer will refuse the statement itself
+            numbers = False  # the consumer will refuse this statement
         if numbers:
             raise UserError(
                 f"the statement at sequence {record.sequence} numbered rows of that moment, and a seed has other rows",

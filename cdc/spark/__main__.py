@@ -43,9 +43,8 @@ def _run(options: Sequence[str]) -> int:
     if given.accept:
         accepted_drift(given.accept)
     runtime = Runtime.of(os.environ)
-    # cdc.spark.audit clears the report, too; but Spark takes seconds to start, and a user's mistake is reported at once
-    # here. With a state, clearing has to wait until the state is locked: another audit may use the same state and
-    # report.
+    # cdc.spark.audit clears the report, too; but Spark takes seconds to start, and here a wrong folder is reported at
+    # once. With --state, the report may be cleared only after the state is locked, because another audit may use both.
     if given.state is None:
         clear(given.report)
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}

@@ -47,7 +47,8 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
     if started is not None:
         started(dict(spark.sparkContext.getConf().getAll()))
     state = StateStore.open(spark, options.state, identity(profiles, consumer)) if options.state else None
-    # The report is cleared only when the state is locked: another audit that uses the same state may be writing it.
+    # The report is cleared only when the state is locked: another audit that uses the same state may be writing the
+    # report.
     clear(options.report)
 
     accepted = accepted_drift(options.accept) if options.accept else ()

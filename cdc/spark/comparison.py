@@ -54,14 +54,18 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class SideHistory:
-    """One side's ``records`` up to the last record that is compared, its tables' ``lineage``, and its ``marks``."""
+    """One side's ``records`` up to the last record that is compared, its tables' ``lineage``, and ``marks`` on changes
+    that are not ordinary (``streams.consumer_notes``).
+    """
 
     records: DataFrame
     lineage: Sequence[Segment]
     marks: DataFrame | None
 
     def segments(self, owners: Collection[Name] | None = None) -> DataFrame:
-        """Builds the lineage of all tables, or only of the tables in ``owners``, for ``changes`` and ``carried``."""
+        """Builds the lineage of all tables, or only of the tables in ``owners``, for ``fold.changes`` and
+        ``fold.carried``.
+        """
         lineage = [each for each in self.lineage if owners is None or each.owner in owners]
         return segments(self.records.sparkSession, lineage)
 

@@ -165,7 +165,7 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
     }
     on_follower = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("item"))
     on_follower = matched(on_follower, {"stored": arrived[FOLLOWER]})
-    # A checkpoint covers the sequences after the previous checkpoint.
+    # A checkpoint covers the sequences after the previous checkpoint, up to its own.
     mark = F.struct("item.since", F.col("item.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
     reached = on_follower.select("item.since", "item.upto", mark.alias("mark"))
     on_leader = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("item"))

@@ -45,7 +45,7 @@ class AllMessages:
         self._consumer = consumer
         self._properties = properties
         self._names = names
-        # If the profile has no prefix, all leaders write their events to the same topic. So that topic is read only on
+        # If ``kafka.prefix`` is empty, all leaders write their events to the same topic. So that topic is read only on
         # request.
         partitions = _partitions(properties, names, {names.events} if events else set())
         ends = end_offsets(properties, partitions)
@@ -65,7 +65,9 @@ class AllMessages:
         return not self._behind and not self._newest
 
     def next(self, wait: float) -> Iterator[Shown]:
-        """Yields first the last messages, then at each call the next one; waits up to ``wait`` seconds for it."""
+        """Yields the next message, if one arrives within ``wait`` seconds; the first call yields the last messages
+        before it.
+        """
         newest, self._newest = self._newest, []
         yield from newest
         message = self._consumer.poll(wait)
@@ -84,7 +86,9 @@ class AllMessages:
                 self._assign(Commits.parse(message.value() or b"", where=where).partitions)
 
     def _assign(self, partitions: Collection[Partition]) -> None:
-        """Also reads those of the ``partitions`` that are not read yet, from their beginning on."""
+        """Adds ``partitions`` to the partitions that are read; a partition that was not read yet is read from its
+        beginning.
+        """
         new = [each for each in partitions if each not in self._assigned]
         if new:
             begins = begin_offsets(self._properties, new)

@@ -22,8 +22,8 @@ def line(record: Record) -> str:
 
 
 def _chunk(record: Record) -> str:
-    """Formats a chunk: its number of rows, and its range of keys, its list of keys, or the number of its piece of the
-    table."""
+    """Formats a record of a table's copy: its number of rows, and its range of keys or its list of keys. A table
+    without a key is copied in numbered pieces; then the number of the piece is shown instead of keys."""
     key, (after, through, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
     if piece is not None:
         return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if through is None else ''}"

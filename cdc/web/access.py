@@ -35,7 +35,7 @@ HEADERS = {
 }
 _LOGIN = "/login"
 _LARGEST_FORM = 10_000
-_FAILED_SECONDS = 0.5  # the delay of the answer to a wrong password; these answers wait for one another
+_FAILED_SECONDS = 0.5  # the delay of the answer to a wrong password; several such answers are sent one after the other
 _STATIC, _HEALTH = "/static/", "/healthz"  # these addresses need no password, since their content contains no rows
 
 
@@ -95,7 +95,8 @@ class Access:
             return True
         kind, _, content = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            # Starlette decodes headers as Latin-1, and clients send UTF-8, whose bytes may be blanks in Latin-1.
+            # Starlette decodes headers as Latin-1, and clients send UTF-8, whose bytes may be blanks in Latin-1. So
+            # only spaces are removed.
             return not self.user and self.knows("", content.strip(" ").encode("latin-1").decode("utf-8", "replace"))
         if kind.lower() == "basic":
             return self.knows(*_basic(content))
@@ -114,7 +115,7 @@ def _basic(content: str) -> tuple[str, str]:
 
 
 class Guard:
-    """Passes the requests that ``access`` admits on to ``app``. ``login(wrong)`` renders the form; ``wrong`` is true
+    """Passes a request on to ``app`` if ``access`` admits it. ``login(wrong)`` renders the form; ``wrong`` is true
     after a wrong password.
     """
 
@@ -146,7 +147,7 @@ class Guard:
             return await self._log_in(request)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
-        path = request.scope["path"]  # the path that the routes see; that of ``request.url`` depends on the Host header
+        path = request.scope["path"]  # the routes see this path; the one in ``request.url`` depends on the Host header
         if path.startswith(_STATIC) or path == _HEALTH or access.admits(request.headers):
             return None
         if "authorization" in request.headers:

@@ -119,9 +119,9 @@ register_url_convertor("number", _Number())
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """Which messages of a topic are asked for. ``partition`` is None for all partitions. ``single`` is the offset of
-    the only message, ``until`` the offset before which messages of one partition are read, ``ends`` the offsets before
-    which those of several are.
+    """Determines which messages of a topic a page shows. ``partition`` is None for all partitions. If ``single`` is
+    set, the page shows only the message at this offset. Else a page of one partition shows messages from ``offset`` on,
+    or before ``until``; a search reads backwards from the offsets ``ends``. By default the newest messages are shown.
     """
 
     partition: int | None
@@ -155,11 +155,11 @@ class MessageSearch:
 
     @property
     def since_ms(self) -> int | None:
-        """The time from which on messages are asked for, in milliseconds since 1970."""
+        """The earliest time of the messages that the page shows, in milliseconds since 1970."""
         return parsed_time(self.since) // 1000 if self.since else None
 
     def query(self, **changes: object) -> str:
-        """Writes the search as the query of an address, without its place in the topic, and with these ``changes``."""
+        """Writes partition, text and ``uncommitted`` as the query of an address, with these ``changes``."""
         partition = "all" if self.partition is None else self.partition
         kept = {"partition": partition, "text": self.text, "uncommitted": "1" if self.uncommitted else ""}
         return urlencode({name: value for name, value in (kept | changes).items() if value not in ("", None)})

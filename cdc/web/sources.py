@@ -144,7 +144,8 @@ class Polled(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class AuditAnswer:
     """The main figures of report.json, named as in that file; ``page`` is true if report.html exists. ``not_compared``
-    counts the rows that no verdict covers, ``under_copy`` such tables.
+    counts the rows that the verdict does not cover; ``under_copy`` counts the tables whose copy was not complete, which
+    the verdict does not cover either.
     """
 
     verdict: str
@@ -283,9 +284,9 @@ LEADER, FOLLOWER = "leader", "follower"
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The answer of a server. ``end`` is the end of its binlog, ``logs`` are the names and sizes of its files; ``end``
-    is None and ``logs`` is empty if the server has no binlog, or if the user may not query it. ``status`` is the status
-    of a follower, None for a leader.
+    """The answer of a server. ``end`` is the end of its binlog, ``logs`` are the names and sizes of the binlog's files;
+    ``end`` is None and ``logs`` is empty if the server has no binlog, or if the user may not query it. ``status`` is
+    the status of a follower, None for a leader.
 
     ``role`` is LEADER or FOLLOWER; it is empty as long as it is unknown.
     """

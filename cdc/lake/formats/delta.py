@@ -58,8 +58,8 @@ class DeltaTables:
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
         if any(isinstance(each.dataType, TimestampNTZType) for each in rows.schema):
-            # Delta adds this feature only when it creates a table. In a table without the feature, it refuses such a
-            # column.
+            # Delta adds the feature timestampNtz only when it creates a table. It refuses a column of this type in a
+            # table without the feature.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
         with self._noted(note):
             writer.createOrReplace()

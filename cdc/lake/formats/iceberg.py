@@ -36,7 +36,8 @@ class IcebergTables:
         self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
         name = f"spark.sql.catalog.{self._catalog}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
-        # The cache is off, because after a table was dropped and created again it would still contain the old table.
+        # The cache is off, because the cache would still contain the old table after a table was dropped and created
+        # again.
         for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
 
@@ -94,7 +95,7 @@ class IcebergTables:
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
         """Runs ``work`` so that its commits contain ``note``. Iceberg takes the properties of a commit from the thread
-        that executes the statement.
+        that executes the statement, so Java calls ``work`` in a thread with these properties.
         """
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
         assert gateway is not None and jvm is not None  # both exist as long as the SparkContext exists
@@ -124,7 +125,7 @@ class _Called:
             self.error = error
 
     class Java:
-        """Declares to Py4J which Java interfaces the class implements."""
+        """Declares to Py4J which Java interfaces ``_Called`` implements."""
 
         implements = ("java.util.concurrent.Callable",)
 

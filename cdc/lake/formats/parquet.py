@@ -47,8 +47,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """The pointer of a table. It contains the ``version``, the ``folders`` with the rows of this version, the names of
-    the folders of the version ``before``, and the note as text.
+    """The pointer of a table. It contains the ``version``, the ``folders`` with its rows, the folder names of the
+    previous version (``before``), and the note as text.
     """
 
     version: int

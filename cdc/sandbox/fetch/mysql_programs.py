@@ -39,7 +39,7 @@ _APT = Path("/etc/apt")
 
 class NoDebian(UserError):
     """This machine cannot fetch Debian's packages. Either apt is missing or not set up for Debian, or Debian has no
-    such packages for the machine's architecture.
+    MySQL or MariaDB packages for the machine's architecture.
     """
 
 

@@ -24,7 +24,7 @@ __all__ = ["VERSION", "Kafka", "KafkaCluster"]
 VERSION = os.environ.get("CDC_KAFKA") or "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # seconds; a start takes ten seconds on an idle machine, so only a hanging start takes longer
+_START_SECONDS = 300  # seconds; on an idle machine a start takes ten, so only a start that hangs takes longer than this
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",

@@ -27,13 +27,13 @@ __all__ = ["MARIADB", "MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants",
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_START_SECONDS = 300  # seconds; a start takes ten seconds on an idle machine, so only a hanging start takes longer
+_START_SECONDS = 300  # seconds; on an idle machine a start takes ten, so only a start that hangs takes longer than this
 _SETTING_SECONDS = 5
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
 _FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only if it has no data yet
-# The default folder for SELECT … INTO OUTFILE exists only if a package has been installed, and without it the server
-# does not start. NULL means no folder.
+# The default folder for SELECT … INTO OUTFILE exists only if a package has been installed, and without this folder the
+# server does not start. NULL means no folder.
 _NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
     _NO_FOLDER,
@@ -171,8 +171,8 @@ class MySql:
     def stop(self) -> None:
         """Shuts the server down cleanly, if it is running."""
         if self.running():
-            # During a shutdown the server waits for its connections to end; a running event scheduler uses a whole
-            # core meanwhile.
+            # During a shutdown the server waits for its connections to end. In this time a running event scheduler
+            # would use a whole core.
             limits = {"connect_timeout": _SETTING_SECONDS, "read_timeout": _SETTING_SECONDS}
             with suppress(pymysql.MySQLError), self.root(**limits) as connection, connection.cursor() as cursor:
                 cursor.execute("SET GLOBAL event_scheduler = OFF")
@@ -301,7 +301,7 @@ _SETTINGS = (
     "--loose-character-set-collations=",  # this option exists from version 11 on
 )
 _TABLES = ("system_tables.sql", "performance_tables.sql", "system_tables_data.sql")
-_PREFIXES = ("mysql_", "mariadb_")  # of the names of these files, up to version 10.11 and in later versions
+_PREFIXES = ("mysql_", "mariadb_")  # how the names of these files begin: up to version 10.11, and in later versions
 _SHARED = ("share/mysql", "share/mariadb", "share")
 
 

@@ -2,7 +2,8 @@
 were copied into the leader's stream.
 
 From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
-stream after this beginning is not on the leader, whatever older records and the fold's ``net`` show.
+stream after this beginning is not on the leader, whatever older records and the fold's count of its images (``net``)
+show.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:
@@ -41,8 +42,9 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# SQL for the kind of a row in a copied table that neither fold contains. The row is extra if a chunk contained it, the
-# leader deleted it later, and the follower's log contains no change of it: then the follower did not delete it.
+# SQL for the kind of drift of a row in a copied table, if neither side's fold contains the row. The row is extra if a
+# chunk contained it, the leader deleted it later, and the follower's log contains no change of it: then the follower
+# did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 

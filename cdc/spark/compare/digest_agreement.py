@@ -44,7 +44,7 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# Two columns about one era of a row, the time between two ALTERs: ``continues``, whether each image was removed as it
+# Two columns about a row in one era (the time between two ALTERs): ``continues``, whether each image was removed as it
 # was added, and ``came_and_went``, whether the leader changed the row but had no such row before and after the era.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
@@ -186,7 +186,8 @@ def _compared(
 
 
 def _of_several_eras(changes: DataFrame) -> DataFrame:
-    """Aggregates the digests of altered tables: each era must be continuous, and the last era's image is compared.
+    """Aggregates the digests of altered tables. In each era (the time between two ALTERs) the images of a row must be
+    continuous; only the last era's image is compared.
 
     No log contains how an ALTER changes a row, so the images before and after it are not compared.
     """

@@ -26,7 +26,7 @@ Rows logged for a table that was later dropped, emptied or renamed are left out,
 according to the table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out, too: the
 chunks of the copy **state** (list) all rows that were not changed since. A row in a chunk adds an image, which the
 table may have already. A repair (``cdc-repair``) states the rows of some keys, and the keys that have no row. Records
-from before a repair still count, those from before a copy do not.
+from before a repair still count; records from before a copy do not.
 
 The other folds use only the last change of each row (``streams.row_places``). This fold sorts the changes of a row,
 since it compares each change with the previous change.
@@ -57,8 +57,8 @@ _HASH = "xxhash64(database, table, keyed, identity)"
 _PAIR = "named_struct('column', {0}, 'value', {1})"
 _IMAGE = f"array_sort(filter(zip_with({{0}}, {{1}}, (c, v) -> {_PAIR.format('c', 'v')}), p -> p.value != 'Null'))"
 _VALUE = "get({0}, int(array_position(columns, {1})) - 1)"
-# Keys of one column, the most frequent keys, have an expression of their own: Spark does not compile the expression for
-# keys with any number of columns.
+# Keys of one column, which are the most frequent, have an expression of their own: Spark does not compile the general
+# expression, which is for keys of any number of columns.
 _KEY = f"""
     IF(size(key) = 1, array({_PAIR.format("key[0]", _VALUE.format("{0}", "key[0]"))}),
         transform(key, k -> {_PAIR.format("k", _VALUE.format("{0}", "k"))}))
@@ -106,7 +106,9 @@ _SEGMENTS = """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """Returns the segments of tables that still exist as a small DataFrame, to be joined with changes."""
+    """Returns the segments of those tables that still exist; the result is a small DataFrame, to be joined with
+    changes.
+    """
     rows = [
         asdict(each)
         | {"owner": dict(zip(("database", "table"), each.owner, strict=True))}
@@ -213,8 +215,8 @@ def fold(changes: DataFrame) -> DataFrame:
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     net = F.expr("coalesce(so_far.net, IF(adds, 1L, 0L) - IF(removes, 1L, 0L))")
-    # One sort serves all columns. They are running values over the changes of an identity, so the last change has the
-    # result.
+    # All columns below are running values over the changes of an identity. So one sort serves all of them, and the last
+    # change has the result.
     followed = changes.withColumns({
         **{f"previous_{name}": F.lag(name).over(along) for name in ("adds", "era", "columns", "after")},
         "followed": F.lead(F.lit(True), 1, False).over(along),

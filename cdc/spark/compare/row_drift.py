@@ -205,9 +205,9 @@ def with_causes(
 
 
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
-    """Adds the column ``applied_at``, a sequence in the follower's topic. It is the start of the transaction in which
-    the consumer applied the leader's last change of the row, or in which it began to copy the row's table. It is NULL
-    if there is no such transaction, or if another client made the follower's last change.
+    """Adds the column ``applied_at``, a sequence in the follower's topic: the start of the transaction in which the
+    consumer applied the leader's last change of the row, or began to copy the row's table. The column is NULL if there
+    is no such transaction, or if another client made the follower's last change.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)
@@ -265,7 +265,7 @@ def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
-    # There is no other filter beside the rank: then Spark keeps no more than ``most`` rows of each table in memory.
+    # The only filter in this step is on the rank. So Spark keeps no more than ``most`` rows of each table in memory.
     ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
     shared = F.col("rank") > share
     return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")

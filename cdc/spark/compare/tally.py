@@ -50,7 +50,7 @@ class Table:
         return self.database, self.table
 
     def with_rows(self, other: Self, sign: int) -> Self:
-        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1. Either way, it combines the
+        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1. In both cases, combines the
         checksums by exclusive or.
         """
         joined: dict[str, Any] = {name: getattr(self, name) + sign * getattr(other, name) for name in _COUNTS}
@@ -62,7 +62,7 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The counts of all tables: ``lines`` contains a line for each table, and ``breaks`` counts for each side the
-    before images that differ from the row's last image."""
+    before images that differ from the row's previous image."""
 
     lines: Sequence[Table] = ()
     breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))

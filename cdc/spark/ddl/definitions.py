@@ -306,8 +306,8 @@ def definitions(
 
 
 def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequences: StatementSequences) -> int | None:
-    """Finds a leader statement that the follower ran on objects of other names: the first in the follower's order.
-    Returns its sequence, or None if there is no such statement.
+    """Finds the first statement of the leader, in the follower's order, that the follower ran on objects with other
+    names than the leader. Returns its sequence, or None if there is no such statement.
     """
     ours, theirs = _statements(leader), _statements(follower)
     for acts in theirs.values():
@@ -432,7 +432,7 @@ def _touches(statement: Unmatched, key: Key) -> bool:
 # both sides ran drop or empty the table, or the table is copied into the stream.
 
 EMPTIED = "emptied on one side"
-"""The cause of this drift."""
+"""The cause of the drift of a table that only one side emptied."""
 
 _EMPTIES = "TruncateTable"
 
@@ -440,7 +440,8 @@ _EMPTIES = "TruncateTable"
 def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Act]]) -> Iterator[SchemaDrift]:
     """Yields the tables that one of the ``unmatched`` statements emptied.
 
-    ``acts`` maps each side to the effects of its statements; the leader's include the beginnings and ends of copies.
+    ``acts`` maps each side to the effects of its statements; the leader's effects include the beginnings and ends of
+    copies.
     """
     emptied = [
         (each, name)
@@ -466,7 +467,9 @@ def emptied_drift(unmatched: Iterable[Unmatched], acts: Mapping[str, Sequence[Ac
 
 
 def _beginnings_without(alone: Collection[int], names: Iterable[Name], acts: Iterable[Act]) -> dict[Name, Beginning]:
-    """Returns the beginnings that the tables would have if the statements ``alone`` had emptied none."""
+    """Returns the Beginning that each table would have if the statements at the sequences ``alone`` had emptied no
+    table.
+    """
     return beginnings(lineage(names, (act for act in acts if act.action != _EMPTIES or act.sequence not in alone)))
 
 

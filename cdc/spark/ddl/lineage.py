@@ -200,8 +200,8 @@ def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
     """Returns the sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins; None if no segment
     begins with such a statement.
 
-    After the statement, the table contains rows that were logged for another table. No other statement alters two
-    tables.
+    After the statement, the table contains rows that were logged for another table. The statement is recognized by its
+    two altered tables, since no other statement alters two tables.
     """
     altered: dict[int, set[Name | None]] = {}
     for act in acts:

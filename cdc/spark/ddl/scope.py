@@ -58,7 +58,7 @@ class Scope:
 
     def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:
         """Reports the first statement that the consumer left out although these filters let it pass. If the consumer's
-        filters are not known, reports the first statement that it left out at all.
+        filters are not known, reports the first statement that the consumer left out for whatever reason.
 
         ``not_run`` contains the leader's statements that the follower did not run: the keys are their sequences, the
         values are their states in the follower's ledger. The state ``not applied`` means that the consumer's filters

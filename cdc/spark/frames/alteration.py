@@ -79,7 +79,8 @@ def altered(
     try:
         table = _Table(before, statement)
         for clause in _clauses(statement):
-            # A clause about partitions is the only clause: the names after its commas are partitions.
+            # A clause about partitions is the only clause of its statement. So the names after its commas are
+            # partitions, not clauses.
             is_all = any(clause.comes(verb, "PARTITION") for verb in _OF_PARTITIONS)
             table.apply(clause)
             if is_all:
@@ -128,7 +129,7 @@ class _Table:
 
     def compute_again(self, names: Collection[str] | None) -> None:
         """Notes that the server recomputes the columns ``names``, because columns in their expressions were changed. If
-        ``names`` is None, any column that the statement does not define may be such a column.
+        ``names`` is None, the server may recompute any column that the statement does not define.
         """
         for name, origin in self.origins.items():
             recomputed = name not in self._defined if names is None else name.casefold() in names
@@ -303,8 +304,8 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
     """Whether the existing members of an ENUM or SET stay the same, and the statement does not change whether records
     contain their texts or their numbers.
 
-    Records contain numbers if a member of a SET is empty, or if two members are equal in the column's collation;
-    records do not contain the collation.
+    Records contain numbers if a member of a SET is empty, or if two members are equal in the column's collation. This
+    function does not know the collation, since no record contains it.
     """
     before, after = old.members, new.members or ()
     if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):

@@ -230,8 +230,8 @@ def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = N
 
 
 def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
-    """Opens the topics in a Spark session with our own settings, except for the time zone: times that the user names
-    are in the user's time zone.
+    """Opens the topics in a Spark session with the settings that cdc needs. The session's time zone stays the user's,
+    since the times that the user gives are in it.
     """
     own, zone = own_session(spark), "spark.sql.session.timeZone"
     own.conf.set(zone, spark.conf.get(zone) or "UTC")

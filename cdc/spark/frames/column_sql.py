@@ -209,7 +209,7 @@ def _default(reader: SqlReader) -> list[Token]:
             reader.at += 1
         if _EXPONENT.fullmatch(reader.items[reader.at - 1].text) and (reader.mark("-") or reader.mark("+")):
             reader.at += 1
-        # Several tokens may form one literal: b'101', _latin1 'a' and 'a' 'b' are literals.
+        # Several tokens may form one literal: b'101' is one literal, and so are _latin1 'a' and 'a' 'b'.
         while reader.at < len(reader.items) and reader.items[reader.at].kind == "string":
             reader.at += 1
     return reader.items[start : reader.at]

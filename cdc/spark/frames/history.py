@@ -34,7 +34,7 @@ _SCHEMA = json_schema(
         "broken",
     ),
 )
-_LOGS_CASCADES = 16  # flag of rows events: the server logs cascades; the producer's copies and repairs lack it
+_LOGS_CASCADES = 16  # flag of a rows event of a server that logs cascades; the producer's copies and repairs lack it
 
 
 def history_of(source: Source, name: Name) -> History:
@@ -139,7 +139,7 @@ def sequence_at(source: Source, at: Moment) -> int:
         raise UserError(f"no moment of the stream: {at}", code="CDC-TABLE-ARGUMENT", hint="the first sequence is 0")
     heads = source.heads().where("last")
     if isinstance(at, str) and given_gtid(at):
-        # A pattern ignores the case, since the first call of Spark's ``lower`` in a JVM takes 1.4 s.
+        # The pattern itself ignores the case, because the first call of Spark's ``lower`` in a JVM takes 1.4 s.
         found = heads.where(F.col("transaction").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:
             raise UserError(

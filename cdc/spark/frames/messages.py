@@ -40,8 +40,8 @@ _ROWS, _TELLING = 'rows":[', ('types":', 'upto":null', 'after":null', 'Skipped":
 class Source:
     """A leader's topics at the time when they were opened. Records can be read up to the sequence ``newest``, at which
     a transaction ends; ``newest`` is -1 if there are no records. ``folds_names`` is true if the records contain names
-    in lower case; then ``profile`` contains names in lower case, too. ``silent_cascades`` is true if the leader's
-    version is known and does not log the changes that its foreign keys make.
+    in lower case; then ``profile`` contains names in lower case, too. ``silent_cascades`` is true if the leader is
+    known to have a version that does not log the changes that its foreign keys make.
     """
 
     spark: SparkSession
@@ -152,8 +152,8 @@ class Source:
 
     def outline(self) -> DataFrame:
         """Reads all records, with the columns partition, offset, uri (NULL for a record without rows), sequence, file,
-        position, transaction and ts_us. ``told`` is true for those records that ``of_statements`` returns, too. Only
-        these records have a ``value``; it is NULL for all others.
+        position, transaction and ts_us. ``told`` is true for the records that ``of_statements`` also returns. Only they
+        have a ``value``; in all other records it is NULL.
         """
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
         told = is_told().alias("told")

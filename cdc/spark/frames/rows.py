@@ -69,8 +69,8 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
     ``image`` of each row.
 
     Spark pushes a filter down to the scan of messages, together with all expressions in the filter. So it would parse
-    each record in the scan, and once more for the record's rows. An inner explode implies such a filter. A filter on
-    the result of an outer explode is not pushed down.
+    each record in the scan, and once more for the record's rows. An inner explode implies such a filter. So this
+    explode is an outer one: Spark does not push a filter on its result down.
     """
     rows = F.expr(f"posexplode_outer(IF({condition}, rows, NULL))")
     return records.select(*columns, rows.alias("row", "image")).where("row IS NOT NULL")

@@ -85,14 +85,14 @@ class History:
 
 
 class Histories:
-    """Splits a leader's history into parts, so that examining each of many tables takes no longer than reading the
-    whole history a few times. Tables that may have got names or rows from one another are in the same part.
+    """Splits a leader's history into parts; tables that may have got names or rows from one another are in the same
+    part. So each of many tables can be examined without reading the whole history for each.
     """
 
     def __init__(self, history: History) -> None:
         self._whole = history
         self._part_of = _parts(history.acts)
-        self._acts: dict[Name, list[Act]] = {}  # maps each part to its acts
+        self._acts: dict[Name, list[Act]] = {}  # the acts of each part; a part is named by one of its tables
         self._of_databases: dict[str, list[Act]] = {}
         self._told: dict[Name, list[Told]] = {}
         for act in history.acts:
@@ -125,8 +125,8 @@ class Histories:
 
 
 def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
-    """Groups the tables that a statement renames to one another or names together; maps each table's name to a name of
-    its group.
+    """Groups the tables: tables that one statement names, or renames to one another, are in one group. Maps each
+    table's name to the name of one table in its group.
     """
     parts: dict[Name, Name] = {}
     members: dict[Name, list[Name]] = {}

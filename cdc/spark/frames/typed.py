@@ -24,7 +24,8 @@ _CHOICES = {
 _MAX_DIGITS = 38  # digits of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
 _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
-# The pattern matches only a fraction of 0 or of six digits: a shorter number lacks the fraction's leading zeros.
+# ``subsecond`` is a number of microseconds. The pattern matches only 0 and numbers of six digits, since only these are
+# also the digits after the decimal point; a shorter number lacks leading zeros.
 _YEAR_TO_DAY, _FRACTION = '"year":([0-9]{4}),"month":([0-9]+),"day":([0-9]+)', '"subsecond":(?:0|([0-9]{6}))'
 _TIME_OF_DAY = '"hour":([0-9]+),"minute":([0-9]+),"second":([0-9]+)'
 _FORMS = {

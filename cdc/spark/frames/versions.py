@@ -281,8 +281,8 @@ def _version(history: History, before: Version | None, told: Told | None, first:
 
 
 def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
-    """Returns the sequence from which rows are identified by other columns than the columns of the first key; None if
-    there is no such sequence."""
+    """Returns the sequence at which the key first has other columns than the first key, so that other columns identify
+    rows; None if there is no such sequence."""
     if not told or told[0].key is None:
         return None  # rows of a table without a key are identified by all of their values, also if the table gets a key
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))

@@ -68,7 +68,7 @@ def _checks_names(algorithm: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_the_login(value: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Returns no option, since ``_login`` uses the property."""
+    """Returns no option for a property of the login: ``_login`` translates these properties together."""
     return {}
 
 

@@ -291,8 +291,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def counting(messages: DataFrame, span: Span) -> DataFrame:
-    """Removes the messages of a producer that had been replaced, and the marks that show this (cdc.kafka.fragments),
-    from ``messages``. The messages need headers if the span has marks."""
+    """Removes from ``messages`` the messages of a producer that had been replaced, and the marks that show this
+    (cdc.kafka.fragments). The messages need headers if the span has marks."""
     if not span.marks:
         return messages
     stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"

@@ -81,7 +81,9 @@ def is_tiny(frame: DataFrame) -> bool:
 
 
 def in_one_part(frame: DataFrame) -> DataFrame:
-    """Puts ``frame`` into one partition if the audit is tiny. A union of two such frames has two partitions."""
+    """Puts ``frame`` into one partition if the audit is tiny. A union of two such frames has two partitions, and must
+    be put into one again.
+    """
     return frame.coalesce(1) if is_tiny(frame) else frame
 
 

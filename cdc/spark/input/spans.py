@@ -53,9 +53,9 @@ class Span:
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
         """Returns the rest of the span, in which each partition starts at its offset in ``offsets``.
 
-        Raises UserError if a partition ends before its offset in ``offsets``; without a ``limit``, also if it starts
-        after that offset. With a ``limit``, the skipped offsets may be markers of Kafka transactions, and the sequences
-        of the records show whether any record is missing.
+        Raises UserError if a partition ends before its offset in ``offsets``, or starts after that offset although
+        there is no ``limit``. With a ``limit``, the skipped offsets may be markers of Kafka transactions, and the
+        sequences of the records show whether any record is missing.
         """
         for partition, (start, end) in self.partitions.items():
             if self.limit is None and start > offsets.get(partition, start):
@@ -96,7 +96,8 @@ def span(kafka: Kafka) -> Span:
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
         ranges = _ranges(properties, [(names.main, FIRST)])
-        # The entry is read after the ends of the topics, since it commits with the records that it counts.
+        # An entry commits with the records that it counts. So the newest entry is read after the ends of the topics:
+        # then it is not older than the last record before these ends.
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)

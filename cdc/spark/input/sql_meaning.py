@@ -26,7 +26,7 @@ _FORMER = "spark.sql.legacy."  # prefix of settings that restore the behaviour o
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """Creates a second session beside ``spark``, with the settings that determine the results of SQL."""
+    """Creates another session in the application of ``spark``, with the settings that determine the results of SQL."""
     return with_meaning(spark.newSession())
 
 

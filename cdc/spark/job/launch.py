@@ -1,9 +1,9 @@
 """Starts a JVM in which a program runs Spark, with the jars that the program needs on its class path (the Kafka
 connector among them), and with an archive of its classes.
 
-The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
-only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
-does when spark-submit runs Python (``pyspark.java_gateway``).
+The JVM starts in parallel to this process, which loads Python's modules while the JVM starts. PySpark itself would
+start a JVM only when a session is created. If two environment variables are set, PySpark uses a JVM that is already
+running, as it does when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
 import hashlib
@@ -211,13 +211,13 @@ def coordinates(home: Path) -> list[str]:
 
 
 # The second compiler and the parallel collector save time only in longer runs. The initial metaspace is enlarged, since
-# the JVM collects the whole heap when classes have filled it (21 MB by default).
+# the JVM collects the whole heap when classes have filled the metaspace (21 MB by default).
 FIRST_COMPILER = ("-XX:TieredStopAtLevel=1",)
 _CLASSES = "-XX:MetaspaceSize=256m"
 FOR_LITTLE = (*FIRST_COMPILER, "-XX:+UseSerialGC", _CLASSES)
 """Options of a JVM that reads up to ``job.options.SMALL`` records."""
 FOR_MUCH = ("-XX:+UseParallelGC", _CLASSES)
-"""Options of a JVM that reads whole topics: the default collector takes a seventh more CPU time."""
+"""Options of a JVM that reads whole topics: the default collector would take a seventh more CPU time than this one."""
 
 _COLLECTOR = re.compile(r"-XX:[+]Use\w+GC\b")
 _OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")

@@ -248,8 +248,8 @@ def parse_options(program: str, arguments_given: Sequence[str] | None) -> argpar
 
 
 def consumer_profile(options: argparse.Namespace) -> Profile | None:
-    """Returns the consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if the
-    other profiles name another leader or other renames.
+    """Returns the consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if its
+    leader, topic or renames differ from those in the other profiles.
     """
     if options.consumer is None:
         return None

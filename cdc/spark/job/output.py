@@ -17,7 +17,7 @@ _NOISE = (
 
 
 def without_banners(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Removes the lines that Spark always writes from ``chunks``.
+    """Yields ``chunks`` without the lines that Spark always writes.
 
     A line may come in several chunks. The end of a chunk is held back only while it may be the start of such a line.
     """

@@ -135,9 +135,8 @@ def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -
     """Whether a later audit can continue after the leader's record ``upto``. It can if one of the leader's transactions
     ends with this record.
 
-    No transaction ends there while the follower has executed the statement of a CREATE TABLE … SELECT, but not yet
-    inserted the statement's rows.
-    ``transactions`` are the transactions that the state ``before`` does not contain.
+    While the follower has executed the statement of a CREATE TABLE … SELECT, but not yet inserted the statement's rows,
+    ``upto`` is inside a transaction. ``transactions`` are the transactions that the state ``before`` does not contain.
     """
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
     covered = before.next[LEADER] - 1 if before else -1

@@ -195,9 +195,9 @@ class ParquetParts:
     def _remaining(self, name: str, there: Sequence[int]) -> int:
         """Returns the number of a part's generations that are not merged, counted from the oldest.
 
-        If there are too many generations, the newest ones are merged; the newest generation that is more than twice as
-        large as all later generations together, and all older ones, stay. So each row is written again only a
-        logarithmic number of times, however large the state grows.
+        If there are too many generations, the newest ones are merged. The newest generation that is more than twice as
+        large as all later generations together is not merged, nor are the generations before it. So each row is written
+        again only a logarithmic number of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)
@@ -209,8 +209,8 @@ class ParquetParts:
         return remaining
 
     def _new_layer(self, rows: DataFrame, below: Held | None, number: int) -> tuple[int, DataFrame]:
-        """Returns the number of old layers that stay valid and the rows of the new layer. Without ``below`` no old
-        layer stays.
+        """Returns the number of old layers that stay valid, and the rows of the new layer. ``below`` is the state to
+        whose layers the new layer is added; None if the new layer replaces all of them.
         """
         layer = rows.withColumn("generation", F.lit(number))
         if below is None:
@@ -227,7 +227,7 @@ class ParquetParts:
         key = part_key(number, name)
         if key not in self.checked:
             # Earlier versions of cdc did not notice if executors wrote to folders of their own machines. Then a part
-            # has no file, while an empty part has one file.
+            # has no file; as an empty part has one file, a part without files has lost its rows.
             wanted = self.counts({name: [number]}).get(key)
             self.checked[key] = (
                 files(self.folder, key)[0] > 0 if wanted is None else rows_in(self.spark, self.folder, key) == wanted

@@ -119,7 +119,7 @@ def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
     """Builds each side's marks (facts about unusual changes); None for a side without marks. ``marked`` joins them to
-    the changes: the leader's by their sequences, the follower's by their transactions.
+    the changes: marks of the leader by sequence, marks of the follower by transaction.
 
     ``noted`` is true if the consumer's tables contain conflicts or skipped records, ``foreign`` if there are foreign
     writes.

@@ -53,8 +53,8 @@ class Integrity:
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The part of the streams that earlier audits checked: ``next`` is each side's first unchecked sequence.
-    ``transactions`` are searched for the ids of new transactions, which must not occur twice; None if it is certain
-    that none of them does.
+    ``transactions`` are the earlier transactions, which are searched for the ids of new transactions, since no id may
+    occur twice; None if it is certain that all ids are new.
     """
 
     next: Mapping[str, int]

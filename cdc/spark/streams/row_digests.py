@@ -30,7 +30,7 @@ from cdc.spark.streams.row_places import MOST_ROWS, PLACE, steps
 
 __all__ = ["IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
 
-_KEY_COLUMNS = 4  # Spark compiles expressions for a fixed number of columns only
+_KEY_COLUMNS = 4  # a longer key has no digest, since Spark compiles only expressions for a fixed number of columns
 
 # SQL for a record with rows: its shape, its key, and whether it has too many key columns or rows for digests.
 SHAPE = "xxhash64(columns, key IS NULL, key)"

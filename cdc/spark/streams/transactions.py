@@ -82,7 +82,8 @@ def transactions(
     """
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
-    # On many servers most transactions consist of one record. They are not sorted to bring their records together.
+    # On many servers most transactions consist of one record. These are kept apart, so that Spark sorts by transaction
+    # only the records of the other transactions.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
     (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
@@ -125,8 +126,9 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
-    """Sets the kind ``moved`` for transactions whose checkpoint contains a transaction other than the transaction of
-    the leader's record at that sequence.
+    """Sets the kind ``moved`` for transactions in which another client wrote the checkpoint. The consumer writes a
+    sequence of the leader, with the id of the leader's transaction at this sequence; here the id is of another
+    transaction.
 
     Records that copy a table belong to no transaction of the leader: at such a record, the checkpoint contains an
     earlier transaction.

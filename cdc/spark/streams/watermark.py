@@ -82,7 +82,7 @@ def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = 
 
     Each applied transaction starts at the sequence where another transaction ended. If one starts at another sequence,
     the log lacks the transactions before it. ``begins`` is the sequence at which the log begins. ``reached`` is a
-    sequence at which an earlier transaction, which is not among ``transactions``, ended.
+    sequence at which a transaction ended that came before all ``transactions``.
     """
     applied, starts = transactions.where(_MOVES_CHECKPOINT), _starts(transactions)
     logged = "reached" if reached is None else f"(reached OR at = {reached})"

@@ -76,7 +76,9 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class StreamPage:
-    """The first page of a stream. ``more_copies`` is the number of further waiting tables, not in ``copies``."""
+    """The first page of a stream. ``more_copies`` is the number of tables that wait to be copied and are not in
+    ``copies``.
+    """
 
     number: int
     resource: str
@@ -167,7 +169,9 @@ def _unread(stream: StreamAnswers) -> int | None:
 
 
 def _program_state(profile: ProfileAnswers | None, otherwise: tuple[str, str], *, waiting: str) -> tuple[str, str]:
-    """Returns the state according to the program's own endpoint; ``otherwise`` if the endpoint shows no problem."""
+    """Returns the state according to the program's own endpoint; ``otherwise`` if the endpoint shows no problem.
+    ``waiting`` is the program's metric that is 1 while it waits for a server.
+    """
     if profile is None or profile.program is None:
         return otherwise
     if profile.program.error:

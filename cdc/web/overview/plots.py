@@ -42,8 +42,8 @@ class Plot:
 def plots(samples: Sequence[Sample], *, now: float, followers: Iterable[str] = ()) -> list[Plot]:
     """Computes the plots of a stream: throughput, waiting records, and delay in seconds.
 
-    The named ``followers`` have a line in each legend even before their first figures, so that the page's layout does
-    not change when these arrive.
+    The named ``followers`` have a line in each legend even before their first figures arrive; otherwise the page's
+    layout would change then.
     """
     names = list(dict.fromkeys([*followers, *(name for each in samples for name in each.applied)]))
     rates = {"into Kafka": _rates(samples, lambda each: each.written)}
@@ -77,8 +77,8 @@ def _waiting(samples: Sequence[Sample], name: str) -> list[Point]:
 def _plot(
     title: str, lines: dict[str, list[Point]], *, now: float, text: Callable[[float | None], str], most: bool
 ) -> Plot:
-    """Computes a plot. If several points fall into one bucket, it shows their maximum if ``most`` is true, else their
-    mean.
+    """Computes a plot. An hour is divided into _BUCKETS buckets; if several points fall into one bucket, the plot shows
+    their maximum if ``most`` is true, else their mean.
     """
     drawn = {name: _thinned(points, now=now, most=most) for name, points in lines.items()}
     top = _top(value for points in drawn.values() for _, value in points)

@@ -87,7 +87,8 @@ def _program(profile: ProfileAnswers | None, name: str, *, waiting: str) -> Iter
         level = WAITS if profile.program.value.figures.get(waiting) else BAD
         reasons = {check: says.removeprefix("no answer: ") for check, says in profile.program.value.failing.items()}
         for check, says in profile.program.value.failing.items():
-            # While a server is away, the stream fails for the reason of its check: one sentence has both.
+            # While a server is away, two checks fail for the same reason: the check of the server and the check of the
+            # stream. If the reason of one check is a part of the other's text, only the longer text is shown.
             if not any(reasons[check] in other and reasons[check] != other for other in reasons.values()):
                 end = "" if says.endswith((".", "?", "!")) else "."
                 yield Sentence(level, f"{name} reports that the check of {check} fails: {says}{end}")
