@@ -19,7 +19,6 @@ long as all other work on a long text. Code that encodes such a str as latin-1 m
 """
 
 import itertools
-import zlib
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
 from cdc.producer.decode.json_binary import decimal_reader, json_value
 from cdc.producer.decode.json_differences import json_after
+from cdc.producer.decode.mariadb_values import inet4_text, inet6_text, inflated, uuid_text
 from cdc.producer.decode.table_map import (
     BLOB_COMPRESSED,
     ENUM,
@@ -59,15 +59,12 @@ __all__ = [
     "KeptTexts",
     "column_code",
     "column_reader",
-    "inet4_text",
-    "inet6_text",
     "large_column",
     "not_ascii",
     "require_known",
     "row_decoder",
     "row_decoders",
     "shared_constants",
-    "uuid_text",
 ]
 
 UTF8 = ("utf8mb4", "utf8mb3")
@@ -309,78 +306,6 @@ _TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {
 _LONG = 100  # bytes
 
 
-def _inflated(stored: bytes) -> bytes:
-    """Decompresses a value of a COMPRESSED column of MariaDB.
-
-    Its first byte is 0 in front of a plain value, else it contains the method (zlib: 8), a bit for a stream without
-    zlib's header, and the number of bytes of the length that follows. The empty value has no first byte.
-    """
-    if not stored or not stored[0]:
-        return stored[1:]
-    method, is_raw, width = stored[0] >> 4, stored[0] & 8, stored[0] & 7
-    if method != zlib.DEFLATED:
-        raise ValueError(f"a value has the unknown compression {method}")
-    size, stream = (
-        int.from_bytes(stored[1 : 1 + width], "big"),
-        zlib.decompressobj(-zlib.MAX_WBITS if is_raw else zlib.MAX_WBITS),
-    )
-    try:
-        plain = stream.decompress(stored[1 + width :], size + 1)
-    except zlib.error as error:
-        raise ValueError(f"a value can't be decompressed: {error}") from None
-    if len(plain) != size or stream.unused_data:
-        raise ValueError(f"a value was decompressed to {len(plain)} bytes, not {size}")
-    return plain
-
-
-# MariaDB logs the values of UUID, INET4 and INET6 like those of a BINARY column, without the zero bytes at their end.
-# These functions return the texts that MariaDB shows for the values.
-
-
-def uuid_text(data: bytes) -> str:
-    """Returns the text of a UUID. The binlog has its bytes in the order of the text, whatever the version of the UUID
-    is.
-    """
-    text = _filled(data, 16).hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def inet4_text(data: bytes) -> str:
-    """Returns the text of an INET4."""
-    return ".".join(map(str, _filled(data, 4)))
-
-
-def inet6_text(data: bytes) -> str:
-    """Returns the text of an INET6. The longest run of zero groups becomes ``::``, even if it is a single group; of
-    several equally long runs, the first one does.
-    """
-    address = _filled(data, 16)
-    groups = [f"{int.from_bytes(address[at : at + 2], 'big'):x}" for at in range(0, 16, 2)]
-    start, length = _gap(groups)
-    if not length:
-        return ":".join(groups)
-    if start == 0 and (length == 6 or (length == 5 and groups[5] == "ffff")):
-        return f"::{'ffff:' if length == 5 else ''}{inet4_text(address[12:])}"
-    return f"{':'.join(groups[:start])}::{':'.join(groups[start + length :])}"
-
-
-def _gap(groups: list[str]) -> tuple[int, int]:
-    """Returns the start and the length of the longest run of zero groups; if several are equally long, of the first."""
-    start = length = at = 0
-    for zero, run in itertools.groupby(groups, key="0".__eq__):
-        size = len(list(run))
-        if zero and size > length:
-            start, length = at, size
-        at += size
-    return start, length
-
-
-def _filled(data: bytes, size: int) -> bytes:
-    if len(data) > size:
-        raise ValueError(f"a value of {size} bytes has {len(data)}")
-    return data.ljust(size, b"\0")
-
-
 def not_ascii(data: bytes) -> str:
     """Returns the JSON text of a value in an ascii column that contains bytes above 127."""
     return f'{{"Text":{{"charset":"ascii","base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
@@ -428,7 +353,7 @@ _CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6
 _LARGE = 1_000_000  # bytes
 _CONSTANTS = {
     "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": quote_long, "in_utf8": _in_utf8,
-    "not_ascii": not_ascii, "inflated": _inflated,
+    "not_ascii": not_ascii, "inflated": inflated,
     "uuid_text": uuid_text, "inet4_text": inet4_text, "inet6_text": inet6_text,
     "json_value": json_value, "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
 }  # fmt: skip

@@ -22,8 +22,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cdc.producer.decode.changes import Creation
+from cdc.producer.decode.mariadb_values import inet4_text, inet6_text
 from cdc.producer.decode.query_event import LoggedStatement
-from cdc.producer.decode.row_codegen import inet4_text, inet6_text
 from cdc.sql.tokens import Span, spans
 
 __all__ = [

@@ -6,8 +6,9 @@ import zlib
 import pytest
 
 from cdc.errors import PromiseError
+from cdc.producer.decode.mariadb_values import inet4_text, inet6_text, uuid_text
 from cdc.producer.decode.query_event import logged_statement
-from cdc.producer.decode.row_codegen import column_reader, inet4_text, inet6_text, uuid_text
+from cdc.producer.decode.row_codegen import column_reader
 from cdc.producer.decode.table_map import (
     BLOB_COMPRESSED,
     INET4,
