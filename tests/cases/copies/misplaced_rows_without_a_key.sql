@@ -15,7 +15,7 @@ INSERT INTO twice VALUES (15, 'y'), (16, 'z');
 INSERT INTO one VALUES (NULL, 'n'), (NULL, 'n'), (15, NULL), (15, NULL), (5, NULL);
 ALTER TABLE nulls EXCHANGE PARTITION p1 WITH TABLE one WITHOUT VALIDATION;
 -- @start
--- @logged table=misplaced_keyless.twice why="its partition p0 has rows that belong in another one
+-- @logged table=misplaced_keyless.twice why="its partition p0 has rows that belong in another partition
 -- @logged copied a table table=misplaced_keyless.nulls rows=5
 SET sql_log_bin = 0;
 DELETE FROM twice WHERE a = 15;
@@ -31,7 +31,7 @@ ALTER TABLE twice EXCHANGE PARTITION p0 WITH TABLE aside WITHOUT VALIDATION;
 DROP TABLE aside;
 -- @run cdc-producer --copy misplaced_keyless.twice --until-current
 -- @run cdc-consumer
--- @stops cdc-consumer 3 a partition of the follower's table misplaced_keyless.twice has rows that belong in another one … ALTER TABLE `misplaced_keyless`.`twice` REPAIR PARTITION ALL
+-- @stops cdc-consumer 3 a partition of the follower's table misplaced_keyless.twice has rows that belong in another partition … ALTER TABLE `misplaced_keyless`.`twice` REPAIR PARTITION ALL
 -- @follower
 ALTER TABLE misplaced_keyless.twice REPAIR PARTITION ALL;
 -- @apply

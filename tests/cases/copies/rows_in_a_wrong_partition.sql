@@ -38,7 +38,7 @@ ALTER TABLE lists EXCHANGE PARTITION p0 WITH TABLE one WITHOUT VALIDATION;
 INSERT INTO one VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e'), (6, 'f');
 ALTER TABLE parts EXCHANGE PARTITION s1 WITH TABLE one WITHOUT VALIDATION;
 -- @start
--- @logged table=misplaced.ranges why="its partition p0 has rows that belong in another one … ALTER TABLE `misplaced`.`ranges` REPAIR PARTITION ALL
+-- @logged table=misplaced.ranges why="its partition p0 has rows that belong in another partition … ALTER TABLE `misplaced`.`ranges` REPAIR PARTITION ALL
 -- @logged table=misplaced.hashes why="its partition p0 has rows
 -- @logged table=misplaced.linear_keys why="its partition p1 has rows
 -- @logged table=misplaced.lists why="its partition p0 has rows
@@ -68,7 +68,7 @@ ALTER TABLE healthy EXCHANGE PARTITION s0 WITH TABLE aside WITHOUT VALIDATION;
 DROP TABLE aside;
 -- @run cdc-producer --copy misplaced.healthy --until-current
 -- @run cdc-consumer
--- @stops cdc-consumer 3 partition s0 of the follower's table misplaced.healthy has rows that belong in another one
+-- @stops cdc-consumer 3 partition s0 of the follower's table misplaced.healthy has rows that belong in another partition
 -- @follower
 DELETE FROM misplaced.healthy WHERE a = 777;
 ALTER TABLE misplaced.healthy REPAIR PARTITION ALL;

@@ -52,7 +52,7 @@ SELECT COUNT(*) FROM t4;
 -- = [1]
 -- @record {"uri":"flv://mysql-srv1/ordered_otherwise/one","columns":["k"],"key":["k"],"flags":2,"operation":{"Copy":{"rows":[{"cols":[{"String":"a"}]},{"cols":[{"String":"A"}]}],"after":null,"upto":null,"collations":["utf8mb4_bin"]}}}
 -- @apply
--- @stops cdc-consumer 3 have the same value of a unique key on the follower: of 2 rows 1 are not there
+-- @stops cdc-consumer 3 have the same value of a unique key on the follower: of 2 rows 1 are missing
 -- @follower
 SELECT * FROM one;
 -- = nothing

@@ -9,12 +9,12 @@ INSERT INTO t VALUES (1, 'ann@secret');
 -- @leader
 ALTER TABLE t RENAME COLUMN email TO mail;
 -- @apply
--- @stops cdc-producer 3 column masks_unfit.t.email and column mail are masked otherwise
+-- @stops cdc-producer 3 column masks_unfit.t.email and column mail are masked in different ways
 ALTER TABLE t RENAME COLUMN mail TO email;
 -- @profile producer filters.mask_columns = { "masks_unfit.t.*mail" = "null" }
 CREATE TABLE made LIKE t;
 -- @apply
--- @stops cdc-producer 3 table masks_unfit.made and table masks_unfit.t are masked otherwise
+-- @stops cdc-producer 3 table masks_unfit.made and table masks_unfit.t are masked in different ways
 -- @profile producer filters.mask_columns = { "masks_unfit.*.*mail" = "null" }
 -- @apply
 ALTER TABLE t ADD at_home VARCHAR(40) AS (SUBSTRING_INDEX(email, '@', -1));

@@ -82,5 +82,5 @@ SELECT i, c FROM skip_single.base ORDER BY i;
 -- = [12, 12]
 -- = [13, 13]
 -- = [14, 14]
-SELECT COUNT(*), SUM(note LIKE '%cdc-producer --skip%') FROM cdc.ledger WHERE resource = '{leader}' AND state = 'skipped';
+SELECT COUNT(*), SUM(note LIKE 'the producer has left %') FROM cdc.ledger WHERE resource = '{leader}' AND state = 'skipped';
 -- = [4, "4"]

@@ -22,7 +22,7 @@ ALTER TABLE single DROP PRIMARY KEY, DROP n, ADD m INT AUTO_INCREMENT UNIQUE;
 USE row_numbers;
 UPDATE bare SET i = 8 WHERE v = '2';
 -- @apply
--- @stops cdc-consumer 3 may number the rows differently from the leader, its numbers go on from a counter
+-- @stops cdc-consumer 3 may number the rows differently from the leader, its numbers continue from a counter
 -- @follower
 ALTER TABLE counted AUTO_INCREMENT = 5;
 ALTER TABLE counted MODIFY p INT NOT NULL, ADD n INT AUTO_INCREMENT PRIMARY KEY, DROP PRIMARY KEY;

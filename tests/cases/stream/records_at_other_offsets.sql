@@ -17,4 +17,4 @@ INSERT INTO other_offsets.t VALUES (2);
 -- @follower
 UPDATE cdc.checkpoint SET leader_offset = leader_offset + 1 WHERE resource = '{leader}';
 -- @apply
--- @stops cdc-consumer 3 record 3 is not the one that the follower has applied: it is from leader position
+-- @stops cdc-consumer 3 record 3 is not the record that the follower has applied: it is from leader position
