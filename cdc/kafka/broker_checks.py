@@ -21,7 +21,8 @@ _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
 class Brokers:
-    """A connection to the brokers in ``properties`` (librdkafka's), which the first call opens."""
+    """Checks the brokers, and reads the newest entry of a commit log. The first check opens a connection that later
+    checks use again. ``properties`` are librdkafka's properties, with the brokers' addresses."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT

@@ -27,7 +27,7 @@ __all__ = ["Arrived", "refused_tables", "same_topics"]
 class Arrived:
     """The new messages up to sequence ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
 
-    ``messages`` are the messages in ``new``, None if the topic of each table is read separately. ``records`` is the
+    ``messages`` are the messages in ``new``; None if the topic of each table is read separately. ``records`` is the
     number of new records up to ``upto``. ``last``, ``offsets``, ``transaction`` and ``gap`` are the values for the
     next State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if
     there are no new records.

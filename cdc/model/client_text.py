@@ -112,7 +112,9 @@ def client_encode(text: str, charset: str) -> bytes:
 
 
 def sent(text: str, charset: str) -> bytes:
-    """Encodes a statement for sending, if its record contains only the text; ``charset`` is utf8mb4 or latin1."""
+    """Returns the bytes that a consumer sends to the follower for a statement whose record contains ``text`` but not
+    the statement's original bytes: in latin1 if ``charset`` is latin1, otherwise in UTF-8. Raises ValueError for
+    characters that latin1 lacks."""
     return latin1_encode(text) if charset == "latin1" else text.encode()
 
 

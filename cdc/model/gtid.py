@@ -208,8 +208,8 @@ def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
 
 
 def given_gtid(text: str) -> str | None:
-    """Returns the GTID that a user gives as ``text``, in lower case; None if it is not a GTID. A date is not a GTID,
-    although it looks like MariaDB's ``domain-server-sequence``."""
+    """Returns the GTID that a user gives as ``text``, in lower case; None if ``text`` is not a GTID. A date is not a
+    GTID, although it looks like MariaDB's ``domain-server-sequence``."""
     gtid = text.lower()
     return gtid if is_gtid(gtid) and not _DATE.fullmatch(gtid) else None
 
@@ -321,7 +321,8 @@ def statement_gtid(resource: str, number: int) -> str:
 class StatementSequences:
     """Finds which statement of the leader ``resource`` a follower executed under a GTID.
 
-    ``noted`` maps the GTIDs of numbered statements to the statements' sequences; it is read from the ledger.
+    ``noted`` maps GTIDs to the sequences of the statements that were executed under them; it is read from the
+    follower's ledger. GTIDs of an earlier version of cdc (``former_gtid``) contain the sequence themselves.
     """
 
     resource: str

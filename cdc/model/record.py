@@ -30,7 +30,8 @@ __all__ = [
 ]
 
 SKIPPED = "Skipped"  # the record of an event that the producer left out, because the operator named it with --skip
-# a chunk of a table: either all rows in a range of keys on the leader, or a piece of a table that is copied as a whole
+# A chunk of a table: either all rows in a range of keys on the leader or, for a table without a usable key, a part of
+# the rows in one snapshot (called a piece).
 COPY = "Copy"
 # A chunk of chosen keys has this name in Kafka. So readers that know only ranges do not mistake it for a chunk of a
 # range.
@@ -76,9 +77,10 @@ class KeyRange(NamedTuple):
     means the table's beginning or end.
 
     ``collations`` contains, for each column of the key, the collation that orders the column on the leader, or None for
-    a column without a collation. It is None if the record contains no collations. If ``piece`` is set, the table is
-    copied as a whole: the rows of all pieces (numbered from 0) are the table, and ``after`` and ``through`` are empty
-    keys. If ``keys`` is set, the chunk covers exactly these keys, and ``after`` and ``through`` are None.
+    a column without a collation. It is None if the record contains no collations. If ``piece`` is set, the chunk has no
+    range: it is one of the pieces (numbered from 0) that together contain all rows of the table, and ``after`` and
+    ``through`` are empty keys, or None. If ``keys`` is set, the chunk covers exactly these keys, and ``after`` and
+    ``through`` are None.
     """
 
     after: list[Value] | None

@@ -46,8 +46,8 @@ class BinlogTransaction(Transaction):
 
 
 class Binlog:
-    """The transactions in a leader's binlog from a place on. Each iteration opens a connection of its own, and reads
-    from that place again.
+    """The transactions in a leader's binlog from a place on. Each iteration opens a new connection, and reads from that
+    place again.
 
     ``share`` is (number, count): of ``count`` readers, the one with this number (from 0 on) gets the rows of the tables
     whose names a hash assigns to it, in order. The first reader gets all statements.

@@ -43,9 +43,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """The effect of changed filters. ``widened`` selects the objects to copy before the new filters hold, None if the
-    new filters hold at once. ``lets_in`` is true if there may be an object that passes the new filters and did not pass
-    the old filters.
+    """The effect of changed filters. ``widened`` selects the objects that are copied before the new filters hold. If
+    ``widened`` is None, no object is copied and the new filters hold at once. ``lets_in`` is true if there may be an
+    object that passes the new filters and did not pass the old filters.
     """
 
     lets_in: bool = False

@@ -1,7 +1,7 @@
 """Runs the work of a program: signals set an event that stops the work, and an error becomes one line of output and an
 exit status.
 
-``process_name`` returns a unique name for a process, which the commit log contains; the name includes the host.
+``process_name`` returns a unique name for a process. The name includes the host, and is written to the commit log.
 """
 
 import errno

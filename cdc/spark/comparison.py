@@ -114,10 +114,10 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of comparing rows. ``rows`` are the rows that were compared one by one, None if digests showed that
-    all rows are equal; ``tally`` counts all rows.
+    """The result of comparing rows. ``rows`` are the rows that were compared one by one. ``rows`` is None if digests
+    showed that all rows are equal. ``tally`` counts all rows.
 
-    ``listed`` are the rows that the report lists, None if there are none. ``touched`` is true if ``rows`` are only the
+    ``listed`` are the rows that the report lists; None if there are none. ``touched`` is true if ``rows`` are only the
     rows that were changed after the state was saved, or that the state lists one by one.
     """
 

@@ -37,9 +37,9 @@ class Streams:
     keys are their sequences, the values are their states in the ledger; ``sequences`` finds the leader's statements
     that the follower ran. For the new transactions, ``unreached`` shows where the follower's log lacks transactions
     (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, which are read only with a
-    state, are the transactions' ids. ``base_copy`` is the dump that the follower began with, None if it began empty;
-    ``acts``, ``skipped_events`` and ``copy_ends`` contain only effects after the base copy. ``copy_ends`` are the
-    beginnings and ends of table copies.
+    state, are the transactions' ids. ``base_copy`` is the dump that the follower began with; None if the follower
+    began empty. ``acts``, ``skipped_events`` and ``copy_ends`` contain only effects after the base copy. ``copy_ends``
+    are the beginnings and ends of table copies.
     """
 
     new_records: DataFrame
@@ -132,7 +132,7 @@ def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | N
 def _base_copy(
     records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], resource: str
 ) -> BaseCopy | None:
-    """Returns the dump that the follower began with; None if it began empty."""
+    """Returns the dump that the follower began with; None if the follower began empty."""
     has_chunks = LEADER in contents and contents[LEADER].chunks
     copied = FOLLOWER in contents and contents[FOLLOWER].copied
     base_copy = base_copy_of(records, resource) if copied else None

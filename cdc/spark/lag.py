@@ -64,8 +64,8 @@ STAGES = tuple(_BETWEEN)
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
 _MOST_STRETCHES = 64  # maximum number of stretches that lie completely between the first commit and the last
-# SQL that is true for complete transactions of the leader, without records of table copies, which the leader never
-# committed.
+# SQL that is true for complete transactions of the leader. It is false for records of table copies, because the leader
+# never committed these.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
 
@@ -188,9 +188,9 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     for name, covering in marks.items():
         in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
         both = both.unionByName(in_blocks, allowMissingColumns=True)
-    # Items and marks are in descending order of their sequences; a mark's sequence is its end. So a mark comes before
-    # the items that it covers, and an item gets the last mark before it. If marks have the same end, the earliest is
-    # the last.
+    # Items and marks are sorted by descending sequence; the sequence of a mark is its column ``upto``. So a mark comes
+    # before the items that it covers, and an item gets the last of the marks that come before it. Marks with the same
+    # sequence are sorted by descending time (``at_us``), so that an item gets the mark with the lowest time.
     latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
     down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -25,8 +25,8 @@ __all__ = ["Replication", "Topics", "read_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """The audited replication: the ``profiles`` of both producers, by side, and the profile of the ``consumer``, None
-    if it is not given."""
+    """The audited replication. ``profiles`` are the profiles of both producers, by side. ``consumer`` is the profile of
+    the consumer; None if that profile is not given."""
 
     profiles: Mapping[str, Profile]
     consumer: Profile | None = None

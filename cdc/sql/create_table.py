@@ -222,7 +222,8 @@ _CONSTRAINT_LINE = re.compile(r"^  CONSTRAINT .*$", re.MULTILINE)
 _NAMES = re.compile(rf"(?<=CONSTRAINT ){_NAME}|(?<=REFERENCES ){_NAME}(?:\.{_NAME})?")
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
 _ENGINE = re.compile(r"ENGINE=\w+ ?")
-# A follower has the leader's table in a tablespace of its own (cdc.consumer.source.follower_statements).
+# Tablespaces are not compared, because the leader's tablespaces do not exist on the follower
+# (cdc.consumer.source.follower_statements).
 _TABLESPACE = re.compile(rf"/\*!\d+ TABLESPACE {_NAME} \*/ ?")
 _QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 _OPTION = re.compile(r"(\w+)=")
@@ -246,7 +247,7 @@ class Difference(NamedTuple):
 
 
 def differences(here: str, there: str, *, any_engine: bool = False) -> list[Difference]:
-    """Returns how the table ``here`` differs from the table ``there``, which are the outputs of SHOW CREATE TABLE.
+    """Returns how the table ``here`` differs from the table ``there``. Both arguments are outputs of SHOW CREATE TABLE.
 
     The order of columns and keys, the next AUTO_INCREMENT number and the tablespace do not count as differences. If
     ``any_engine`` is true, the engine does not count either.

@@ -209,8 +209,8 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
-    """Returns ``effect`` for a statement that the leader marked as depending on its session. Sets ``unfaithful`` if a
-    follower that executes the statement may therefore differ from the leader.
+    """Returns ``effect`` for a statement that the leader marked as depending on its session. In the result,
+    ``unfaithful`` is set if a follower that executes the statement may therefore differ from the leader.
 
     The leader marks statements on temporary tables, which are logged in sessions with ``binlog_format = STATEMENT``. In
     a CALL or an event it also marks all statements that follow the first marked statement. ``real`` is true if the log
@@ -225,21 +225,21 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
 
 
 def _doubted(effect: Effect, doubt: str) -> Effect:
-    """Sets ``unfaithful`` to the reason ``doubt``, which a copy of the table does not remove, unless it already
-    contains another such reason.
+    """Returns ``effect`` with the reason ``doubt`` in ``unfaithful``. If ``effect`` has a reason already that is
+    not in COPIED_AGAIN, returns ``effect`` unchanged: a new copy of the table would not remove that reason.
     """
     return effect if effect.unfaithful and effect.unfaithful not in COPIED_AGAIN else effect._replace(unfaithful=doubt)
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Sets ``unfaithful`` in the effects on tables, because the leader logged the statement with values of its session
-    (a user variable, or a seed of RAND()) that the text does not contain.
+    """Returns the effects of a statement that the leader logged with values of its session (a user variable, or a seed
+    of RAND()). The effects on tables have ``unfaithful`` set, because the statement's text does not contain the values.
     """
     return tuple(_doubted(effect, _UNSAFE_VALUES) if effect.action.endswith("Table") else effect for effect in effects)
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Sets ``unfaithful`` in the ``effects`` that number rows.
+    """Returns ``effects``; those that number rows have ``unfaithful`` set.
 
     Called for a table that is not in InnoDB, or if auto_increment_increment is not 1, because servers may then number
     the rows differently.
@@ -351,8 +351,8 @@ def maintains_partitions(reader: SqlReader) -> bool:
 
 
 def of_these_tables(text: str, tables: Iterable[tuple[str, str]], *, sql_mode: str) -> str:
-    """Rewrites the maintenance statement ``text`` so that it names only ``tables``, which are some of its tables. After
-    the names, the statement may only have options.
+    """Rewrites the maintenance statement ``text`` so that it names only ``tables``. The statement must name all of
+    ``tables``, and after the names it may only have options.
     """
     modes = sql_mode.upper().split(",")
     ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes

@@ -179,7 +179,7 @@ class FollowedIndex:
 
 _ON_A_PAGE, _ROWS, _TABLES = 50, 20, 50
 _WAIT_SECONDS = 1.0  # a page waits this long for new records, and then shows the records in the index
-_RAW_SHOWN = 100_000  # a larger record is not shown as JSON in its page; its JSON has an address of its own
+_RAW_SHOWN = 100_000  # the page of a larger record only links to the record's JSON
 _GONE = ("CDC-BROWSE-NO-RECORD", "CDC-BROWSE-RECORD-GONE")
 
 Show = Callable[..., str]

@@ -144,8 +144,8 @@ class Polled(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class AuditAnswer:
     """The main figures of report.json, named as in that file; ``page`` is true if report.html exists. ``not_compared``
-    counts the rows that the verdict does not cover; ``under_copy`` counts the tables whose copy was not complete, which
-    the verdict does not cover either.
+    counts the rows that the verdict does not cover. ``under_copy`` counts the tables whose copy was not complete; the
+    verdict does not cover these tables either.
     """
 
     verdict: str

@@ -100,8 +100,8 @@ class WatchedStream:
 
 
 class Watched:
-    """All streams in ``profiles``, and the audit's report in the folder ``report``, which is None if the page shows no
-    report.
+    """All streams in ``profiles``, and the audit's report in the folder ``report``. ``report`` is None if the page
+    shows no report.
     """
 
     def __init__(self, profiles: Sequence[GivenProfile], *, report: Path | None) -> None:

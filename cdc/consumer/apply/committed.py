@@ -81,7 +81,7 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     (``state.base_copy``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
-    # With layout "single" the follower may lack the table of offsets in other topics, and needs no such offsets.
+    # With layout "single" all offsets are in the checkpoint's row, and the table of offsets may be missing.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None

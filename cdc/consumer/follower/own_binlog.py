@@ -1,8 +1,8 @@
 """Finds in the follower's binlog whether a connection has executed a statement, and the GTID that the server gave it.
 
 A consumer that may not assign GTIDs needs this after a crash. The text in the binlog does not identify the statement,
-because the server rewrites some statements and drops comments. But each event contains the id of the connection, and
-the session's time, which the consumer sets to the time of the statement on the leader.
+because the server rewrites some statements and drops comments. But each event contains the id of the connection and the
+session's time. The consumer sets the session's time to the time of the statement on the leader.
 """
 
 import struct

@@ -43,8 +43,8 @@ class Comparison:
     """A way to compare rows: the SQL ``expression`` equals the literal ``value(image)`` exactly if the row equals the
     image.
 
-    ``value`` raises one of ``INCOMPARABLE`` if the image contains an invalid value, or a value of another type than the
-    samples of that column.
+    ``comparison`` takes the type of each column from sample images. ``value`` raises one of ``INCOMPARABLE`` if the
+    image contains an invalid value, or a value of another type than the sample images have in the same column.
     """
 
     expression: str

@@ -8,8 +8,8 @@ computes: two such keys are equal only if all values of both rows are identical.
 The follower's server evaluates the range by the order of values in its own columns, so values must have the same order
 there as on the leader. A chunk may have a list of keys instead of a range (``cdc-repair``); the same rules apply to it.
 
-A table without a usable key is copied as a whole, in chunks that are called pieces: the first piece empties the table,
-and each piece adds its rows.
+A table without a usable key is copied from one snapshot, in chunks that are called pieces: the first piece empties the
+table, and each piece adds its rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

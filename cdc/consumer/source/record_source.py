@@ -103,8 +103,8 @@ class Received:
         return bool(self._parsed or self._messages)
 
     def take(self) -> Located | Message | None:
-        """Removes the oldest message and returns it as a record, or unparsed if it has an error; None if the queue is
-        empty.
+        """Removes the oldest message from the queue. Returns its record, or the message itself if it has an error.
+        Returns None if the queue is empty.
 
         Raises PromiseError for a message that is not a record.
         """

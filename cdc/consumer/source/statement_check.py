@@ -162,7 +162,7 @@ def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> 
     if kind != "ddl":
         return f"it is not of a kind that is replicated ({kind})"
     doubt = next((effect.unfaithful for effect in effects if effect.unfaithful), "")
-    # The rows may differ until the table is copied again, which the producer has requested with the record.
+    # The rows may differ until the table is copied again. The record shows that the producer will copy the table.
     if doubt and not (record.copying and doubt in COPIED_AGAIN):
         return f"it is not of a kind that is replicated ({doubt})"
     claimed = {

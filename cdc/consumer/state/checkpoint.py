@@ -83,18 +83,20 @@ class Checkpoint:
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
-        """Returns the query for the checkpoint's row, which ``from_rows`` parses."""
+        """Returns the query for the checkpoint's row. ``from_rows`` parses this row."""
         columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us, leader_file, leader_offset"
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
-        """Returns the query for the rows with the offsets in other topics, which ``from_rows`` parses."""
+        """Returns the query for the offsets in all topics except the checkpoint's own topic. ``from_rows`` parses the
+        rows of the result."""
         return OFFSETS.select(schema, resource, "topic, number, topic_id, next_offset")
 
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
-        """Parses the checkpoint from its row, and from the rows of the offsets in other topics."""
+        """Parses the checkpoint from its row, and from the rows ``others`` with the offsets in other topics than the
+        checkpoint's own topic."""
         resource, topic, topic_id, sequence, text, ts_us, file, offset = row
         offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}

@@ -444,8 +444,8 @@ _known: dict[bytes, str | None] = {}
 
 
 def row_mode(event: bytes) -> str | None:
-    """Returns the names of the modes that affect rows, from the bytes of a Query event; None if they are MySQL's
-    default.
+    """Parses the bytes of a Query event, and returns the names of the SQL modes that affect rows. Returns None if these
+    modes are MySQL's default.
 
     Raises PromiseError, ValueError or LookupError for bytes that are not a Query event.
     """

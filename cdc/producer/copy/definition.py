@@ -191,7 +191,7 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table of the leader; ``refusal`` is the reason why it can't be copied, None if it can.
+    """A table of the leader. ``refusal`` is the reason why the table can't be copied; None if it can be copied.
 
     ``columns_json`` is part of its records, ``types_json`` is added to the first record. ``created`` is the definition
     that the leader shows; if it shows another definition later, the table was changed. ``key_index`` is the name of the

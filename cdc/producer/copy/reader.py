@@ -160,8 +160,9 @@ _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has exec
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The part of the binlog that the stream has read at a request: the GTIDs ``executed``, the end ``position``, and
-    the XA transactions that are ``prepared`` at this position. With MySQL only the GTIDs matter."""
+    """The part of the binlog that the stream had read when a request (``Wanted``) was made: the GTIDs ``executed``,
+    the end ``position``, and the XA transactions that are ``prepared`` at this position. With MySQL only the GTIDs
+    matter."""
 
     executed: str
     position: Position
@@ -297,8 +298,8 @@ class Reader:
                 _break(used.connection)
             _break(self._marks)
             self._thread.join(_END_SECONDS)
-        # The thread is waiting for a definition over a connection of its own, and ends with the process. The pipe stays
-        # open, since the thread will write to it.
+        # The thread is still waiting for a definition, over a connection that is not closed here. The thread ends with
+        # the process. The pipe stays open, since the thread will write to it.
 
     def _run(self) -> None:
         try:

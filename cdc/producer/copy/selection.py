@@ -91,8 +91,8 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterCh
 
 
 def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Table]]) -> list[Table]:
-    """Returns ``tables`` in their order, but each table after the tables to which its foreign keys refer, unless these
-    tables also refer to it.
+    """Returns ``tables`` in their order, but moves each table behind the tables to which its foreign keys refer. This
+    is not possible for all tables if tables refer to one another.
 
     ``references`` are pairs of a table and the table to which it refers.
     """

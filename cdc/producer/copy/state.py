@@ -24,8 +24,8 @@ class Pending:
     tables that were not in the stream before, and the table whose copy was under way when they were added. ``again``
     are tables whose changes the stream already contains; a table requested during its copy is listed twice. ``after``
     is the key up to which the first table is copied, as the JSON text of its values; None before the first chunk, or if
-    the copy must start over. For a table that is copied from one snapshot, ``after`` is ``()`` once the first piece is
-    written, with which followers delete their rows. ``written`` counts the chunks and statements of all copies,
+    the copy must start over. For a table that is copied from one snapshot, ``after`` is ``()`` once the first chunk is
+    written; this chunk makes followers delete their rows. ``written`` counts the chunks and statements of all copies.
     ``rows`` counts the rows of the first table since its copy began. ``requests`` is the offset after the newest
     processed request, ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys.
     ``unreadable`` are tables whose copy has not begun and of which the stream lacks rows, because these rows can't be
@@ -169,12 +169,13 @@ class Pending:
 
     @property
     def is_emptied(self) -> bool:
-        """Whether followers have deleted all rows of the current table, which is copied as a whole."""
+        """Whether the current table is copied without ranges of keys, and its first chunk was written: with this chunk,
+        followers delete all rows of the table."""
         return self.after == ()
 
     def without_pieces(self) -> "Pending":
-        """Returns the state in which the copy of a table that is copied as a whole starts again: the rest of its rows
-        can no longer be read from the same snapshot.
+        """Returns the state in which the copy of the current table starts again if the table is copied from one
+        snapshot: the rest of its rows can no longer be read from that snapshot.
         """
         return replace(self, rows=0) if self.is_emptied else self
 

@@ -4,9 +4,10 @@ followers.
 Each throttle holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a
 follower with too many copied rows to apply applies other changes late.
 
-A copy waits only for followers that count. A follower begins to count when its position advances. It stops counting
-when it has chunks to apply but makes no progress for PATIENCE_SECONDS, since it is then paused, busy or far behind. It
-counts again once its backlog is within the limit."""
+The copy does not wait for every follower. A follower for which it waits is called **active**. A follower becomes active
+when its position advances. It ceases to be active when it has chunks to apply but makes no progress for
+PATIENCE_SECONDS, since it is then paused, busy or far behind. It becomes active again once its backlog is within the
+limit."""
 
 import logging
 import threading
@@ -150,7 +151,8 @@ class Ahead:
     """Decides which follower a copy waits for, from the sequences of the written chunks and the sequence up to which
     each follower has applied the stream.
 
-    The next chunk is read only if each follower that counts has at most ``limit`` bytes of chunks to apply.
+    The next chunk is read only if each active follower has at most ``limit`` bytes of chunks to apply. A follower is
+    active while it makes progress (see the module's docstring).
     """
 
     def __init__(self, limit: int, *, now: float) -> None:
@@ -162,7 +164,7 @@ class Ahead:
 
     @property
     def counted(self) -> frozenset[str]:
-        """The names of the followers that count."""
+        """The names of the active followers: the followers for which the copy waits if they are behind."""
         return frozenset(name for name, follower in self._followers.items() if follower.counts)
 
     def written(self, sequence: int, size: int) -> None:
@@ -209,11 +211,11 @@ _TELL_SECONDS = 600.0  # seconds between two warnings that the followers' places
 
 
 class Followers:
-    """Holds back chunks while a follower that counts (``Ahead``) has more than ``limit`` bytes of chunks to apply; a
-    limit of 0 disables this throttle.
+    """Holds back chunks while an active follower has more than ``limit`` bytes of chunks to apply; a limit of 0
+    disables this throttle. A follower is active while it makes progress (``Ahead``).
 
-    ``log(event, **fields)`` is called when a follower begins or ceases to count, and when the followers' places can't
-    be read: then the last known places are used, and soon the followers stop counting. ``waits_for`` is the follower
+    ``log(event, **fields)`` is called when a follower becomes active or inactive, and when the followers' places
+    can't be read: then the last known places are used, and soon no follower is active. ``waits_for`` is the follower
     that a chunk waits for now.
     """
 
@@ -233,7 +235,7 @@ class Followers:
             self._ahead.written(sequence, size)
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Waits while a follower that counts has too many bytes of chunks to apply; see ``Throttle.wait``."""
+        """Waits while an active follower has too many bytes of chunks to apply; see ``Throttle.wait``."""
         if not self._limit:
             return
         while (name := self._awaited()) is not None and not end.is_set():

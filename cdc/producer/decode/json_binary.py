@@ -61,9 +61,9 @@ def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], s
 _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64 = 1, 3, 4, 5, 6, 7, 8, 9, 10
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15
 _LITERALS = {0: "null", 1: "true", 2: "false"}
-# A container starts with the number of its members and its size. Its keys (offset, length) and its values (type, and
-# the offset or, if it fits, the value itself) follow. All numbers but the type have two bytes, or four bytes in large
-# containers.
+# A container starts with the number of its members and its size. Then an object has an offset and a length for each
+# key. Then each value has a type and an offset; a value that fits stands in place of its offset. Numbers have two
+# bytes, or four bytes in large containers. But a type always has one byte, and the length of a key always has two.
 _SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
 _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}

@@ -44,7 +44,8 @@ _ROWS = {
 }  # fmt: skip
 _NO_EXTRA = b"\x02\x00"  # the length of empty extra data in a rows event: it counts its own two bytes
 _ROWS_FLAGS = 0x0F  # the flags that MySQL has, too
-_UNCHECKED, _UNKNOWN_FLAG = 0x80, 0x8000  # MariaDB's flag for unchecked constraints; a flag that the decoder refuses
+# MariaDB sets the flag _UNCHECKED if it has not checked constraints. The decoder refuses an event with _UNKNOWN_FLAG.
+_UNCHECKED, _UNKNOWN_FLAG = 0x80, 0x8000
 
 _GTID = Struct("<QIB").unpack_from
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 0x01, 0x02, 0x40, 0x80

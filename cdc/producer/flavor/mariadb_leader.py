@@ -342,8 +342,8 @@ def begin_snapshot(cursor: Any, executed: str) -> str:
 
 
 def _certainly_visible(cursor: Any) -> str | None:
-    """Waits until all transactions in the binlog are visible, and returns their set; None if some are still invisible
-    after a second.
+    """Waits until all transactions in the binlog are visible, and returns the set of these transactions. Returns None
+    if some transactions are still invisible after a second.
     """
     # The order is essential. All transactions in ``gtid_binlog_state`` are in the binlog before the end that is queried
     # after it. An XA transaction among them that is not visible yet is then listed by XA RECOVER.

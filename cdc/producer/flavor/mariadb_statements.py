@@ -360,8 +360,8 @@ _UUID_DEFAULT = re.compile(r"^(  `(?:[^`]|``)+` [^'\n]*? DEFAULT )uuid\(\)", re.
 
 
 def refusal_of_column(name: str, kind: str, column_type: str) -> str | None:
-    """Returns the reason why rows with this column can't be replicated, None if they can. ``kind`` and ``column_type``
-    are the DATA_TYPE and COLUMN_TYPE in information_schema."""
+    """Returns the reason why rows with this column can't be replicated; None if they can be replicated. ``kind`` and
+    ``column_type`` are the DATA_TYPE and COLUMN_TYPE in information_schema."""
     if kind in _NOT_REPLICATED:
         return f"column {name} has the type {kind} of MariaDB, which is not replicated"
     if "/*" in column_type.replace(COMPRESSED, "") and kind not in ("enum", "set"):

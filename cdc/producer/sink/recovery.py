@@ -69,7 +69,7 @@ _MARK_OFFSETS = 2
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The result of a recovery. ``entry`` is the entry to continue after, None if nothing was ever committed.
+    """The result of a recovery. ``entry`` is the entry to continue after; None if nothing was ever committed.
     ``rolled_back`` are the topics in which a transaction was rolled back.
 
     ``visible_checksums`` contains the records after the entry that readers already see: it maps their sequences to
@@ -484,12 +484,14 @@ def require_chunks_before(
     *,
     counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError if records of table copies are lost, because readers may have seen some of these records.
+    """Raises PromiseError if records of table copies after ``entry`` are lost. Readers may have seen some of the lost
+    records. A lost chunk can't be replaced: if it were read from the leader again, its rows would be newer than the
+    chunks after it.
 
-    The visible ``chunks`` after ``entry`` show three kinds of loss: a record of a copy before one of them is missing;
-    only the first fragments of a chunk are visible (its sequence is in ``begun``); a record that the entry ``counted``
-    counts is not visible. A lost chunk can't be replaced: if it were read from the leader again, its rows would be
-    newer than the chunks after it.
+    ``chunks`` are the records of copies that readers can see. Each contains the number of records that copies have
+    written up to and including this record; entries of the commit log contain this number, too. Records are lost if
+    fewer are visible than the numbers in ``chunks`` and in the entry ``counted`` require. Records are also lost if only
+    the first fragments of a chunk are visible; the sequences of such chunks are in ``begun``.
     """
     before = _copied(entry)
     written = max([before, _copied(counted), *(json.loads(copied)["written"] for _, copied in chunks.values())])

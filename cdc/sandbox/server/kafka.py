@@ -199,7 +199,7 @@ _REPLICATED = {
 
 
 class KafkaCluster:
-    """Three brokers in folders of their own below ``folder``. ``settings`` are properties of each broker.
+    """Three brokers, each with its own folder in ``folder``. ``settings`` are properties of each broker.
 
     Any one broker may be stopped or killed: two of the three are a majority of the controllers, and enough replicas
     for topics with ``min.insync.replicas = 2``.

@@ -57,8 +57,8 @@ _HASH = "xxhash64(database, table, keyed, identity)"
 _PAIR = "named_struct('column', {0}, 'value', {1})"
 _IMAGE = f"array_sort(filter(zip_with({{0}}, {{1}}, (c, v) -> {_PAIR.format('c', 'v')}), p -> p.value != 'Null'))"
 _VALUE = "get({0}, int(array_position(columns, {1})) - 1)"
-# Keys of one column, which are the most frequent, have an expression of their own: Spark does not compile the general
-# expression, which is for keys of any number of columns.
+# Keys of one column are the most frequent. They have a separate expression, because Spark does not compile the general
+# expression for keys of any number of columns.
 _KEY = f"""
     IF(size(key) = 1, array({_PAIR.format("key[0]", _VALUE.format("{0}", "key[0]"))}),
         transform(key, k -> {_PAIR.format("k", _VALUE.format("{0}", "k"))}))

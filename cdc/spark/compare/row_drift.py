@@ -329,7 +329,7 @@ class DriftedRow:
     as JSON text, without NULLs.
 
     ``rows`` is 1 in a keyed table, and the difference in count in a keyless table. ``leader_last`` and
-    ``follower_last`` are the last changes on each side (sequence, file, position), None if there are no changes;
+    ``follower_last`` are the last changes on each side (sequence, file, position); None for a side without changes.
     ``foreign`` is the last foreign write of the row (its position, transaction and ts_us). ``cause`` is one of the
     causes in ``compare.row_drift``, and ``evidence`` is one line that shows it. ``since_us`` is the commit time, in µs
     since 1970, of the last change on either side: the row has had its present difference since then, or since a later
@@ -358,10 +358,11 @@ _COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "si
 
 @dataclass(frozen=True, slots=True)
 class Discontinuity:
-    """A keyed row with changes whose before image was not the image added last; ``times`` counts these changes,
-    ``last`` is the newest of these changes.
+    """A keyed row with changes whose before image was not the image added last. ``times`` counts these changes, and
+    ``last`` is the newest of them.
 
-    ``partition`` and ``offset`` are the place of the record of ``last`` in Kafka; None if this audit did not read it.
+    ``partition`` and ``offset`` are the place of the record of ``last`` in Kafka. Both are None if this audit did not
+    read that record.
     """
 
     side: str

@@ -474,8 +474,8 @@ def _beginnings_without(alone: Collection[int], names: Iterable[Name], acts: Ite
 
 
 def _owner_since(sequence: int, name: Name, segments: Iterable[Segment]) -> Name | None:
-    """Returns the present name of the table that was called ``name`` when it was emptied at ``sequence``; None if it
-    was dropped, emptied again or copied since. ``segments`` are the lineage of tables (``ddl.lineage``).
+    """Returns the present name of the table that was called ``name`` when it was emptied at ``sequence``. Returns None
+    if the table was dropped, emptied again or copied since. ``segments`` are the lineage of tables (``ddl.lineage``).
     """
     since = (each for each in segments if (each.database, each.table) == name and each.first == sequence)
     return next((each.owner for each in since), None)

@@ -110,8 +110,8 @@ class LeftOut:
 
     @classmethod
     def of(cls, filters: Filters, tables: Collection[Name], acts: Iterable[Act]) -> Self:
-        """Builds a ``LeftOut`` from ``tables``, which have rows in the leader's topic, and ``acts``, the effects of its
-        statements.
+        """Builds a ``LeftOut``. ``tables`` are the tables with rows in the leader's topic, and ``acts`` are the effects
+        of the leader's statements.
         """
         uris = (Uri.parse(uri) for act in acts for uri in (act.uri, act.to) if uri)
         named = {*tables, *((uri.database, uri.table) for uri in uris)}

@@ -21,7 +21,7 @@ class TableCopy:
     """The progress of a table's copy.
 
     ``since`` is the sequence of the record that announces the copy: a statement that creates the table, a statement
-    that a follower can't repeat, or else the first chunk. ``began`` is the sequence of the first chunk, None if the
+    that a follower can't repeat, or else the first chunk. ``began`` is the sequence of the first chunk; None if the
     copy has not begun. ``altered`` is true if an earlier ALTER TABLE, or a change of an index, may have changed rows,
     and the columns of the key, without a record. ``alters`` is the number of such statements after the copy was
     complete, which is also the number of eras that the lineage counts for them.

@@ -242,7 +242,8 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 
 
 def added_value(column: ColumnSql) -> str | None:
-    """Returns the JSON text of the value that existing rows get in the added ``column``; None if it is not certain."""
+    """Returns the JSON text of the value that existing rows get in the added ``column``; None if the value is not
+    certain."""
     if column.computed:
         return None
     kind = read_type(column.type)
@@ -361,8 +362,8 @@ def _parts(names: tuple[str, ...], found: tuple[str, ...]) -> str:
 
 
 def _implicit(kind: ColumnType) -> str | None:
-    """Returns the JSON text of MySQL's implicit default value for a column that is NOT NULL and has no DEFAULT; None if
-    it is not certain."""
+    """Returns the JSON text of MySQL's implicit default value for a column that is NOT NULL and has no DEFAULT. Returns
+    None if the value is not certain."""
     name = kind.name
     if name in _INTEGER_TYPES or name in ("decimal", "float", "double"):
         return _value(kind, "0", quoted=False)

@@ -77,8 +77,8 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
 
 
 def last_images(changed: DataFrame) -> DataFrame:
-    """Selects the last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the
-    row. The table must have a key.
+    """Selects two columns for each changed row: ``known`` identifies the row, and ``image`` is the row's last image, or
+    NULL if the row was deleted. The table must have a key.
     """
     kept = changed.select(
         F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),

@@ -202,8 +202,9 @@ _ROWS = """
 # If a record lacks an image, or a value of an image, ``rows`` contains NULL in its place. So the images that the
 # record's operation requires are checked.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
-# A chunk begins ``after`` a key and reaches ``upto`` a key; NULL means the beginning or the end of the table. A table
-# without a key is copied as a whole, in pieces: then these keys have no columns.
+# A chunk contains the rows after the key ``after``, up to and including the key ``upto``; NULL means the beginning or
+# the end of the table. The chunks of a table without a key are numbered pieces (``piece``): their ``after`` and
+# ``upto`` are keys without columns, or NULL.
 _WHOLE_KEY = (
     "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"

@@ -1,4 +1,4 @@
-"""Renames the databases in both sides' records to the leader's names, which the audit compares.
+"""Renames the databases in both sides' records to the leader's names, so that the audit can compare the records.
 
 The consumer may apply a leader's database under another name; the follower's records get the leader's name again. The
 consumer's own database, whatever its name is, is called ``CHECKPOINT_DATABASE`` from here on. If its real name differs,

@@ -138,7 +138,7 @@ class Query(Generic[Result]):
     read: Callable[[Sequence[Row]], Result]
 
     def result(self) -> Result:
-        """Runs the query as a job of its own."""
+        """Runs the query in a separate Spark job."""
         return self.read(self.rows.collect())
 
 

@@ -150,16 +150,17 @@ class Audit:
 
     @property
     def behind_seconds(self) -> float | None:
-        """How many seconds before the audit the leader committed the oldest record that the follower has not applied.
+        """The age, in seconds at the audit, of the oldest leader record that the follower has not applied. The age
+        counts from the leader's commit.
 
-        0 if there is no such record; None if it is unknown.
+        0 if the follower has applied all records; None if the age is unknown.
         """
         return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
 
     @property
     def ages(self) -> dict[str, float | None]:
-        """Maps each side to the age, in seconds, that the newest entry of its commit log had at the audit; None if
-        there is no entry.
+        """Maps each side to the age in seconds, at the audit, of the newest entry in that side's commit log. The age is
+        None if the commit log has no entry.
         """
         return {side: self.seconds_since(each.newest_us)
                 for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip

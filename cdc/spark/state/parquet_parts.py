@@ -175,7 +175,7 @@ class ParquetParts:
 
     def new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:
         """Maps each part's name to a pair: the number of old generations that stay valid, counted from the oldest, and
-        the rows of generation ``number``, which replaces the other generations.
+        the rows of generation ``number``. This generation replaces the old generations that do not stay valid.
         """
         new = {"rows": self._new_layer(covered.rows, held if covered.touched else None, number)}
         if covered.open is not None:

@@ -168,8 +168,9 @@ def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
 
 
 def _ledger_rows(records: DataFrame, resource: str) -> DataFrame:
-    """Selects the follower's ledger for the leader ``resource``, with the columns sequence, GTID, state, statement,
-    note, and ``at``, the follower's own sequence of the ledger row.
+    """Selects the rows about the leader ``resource`` in the follower's ledger. The columns sequence, gtid, state,
+    statement and note are those of the ledger. The column ``at`` is the sequence of the record, in the follower's
+    topic, that wrote the ledger row.
     """
     rows = _images(records, "ledger", resource)
     return rows.select(

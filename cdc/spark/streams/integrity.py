@@ -53,8 +53,8 @@ class Integrity:
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The part of the streams that earlier audits checked: ``next`` is each side's first unchecked sequence.
-    ``transactions`` are the earlier transactions, which are searched for the ids of new transactions, since no id may
-    occur twice; None if it is certain that all ids are new.
+    ``transactions`` are the earlier transactions. The audit searches them for the ids of new transactions, since no id
+    may occur twice. ``transactions`` is None if it is certain that all ids are new.
     """
 
     next: Mapping[str, int]
@@ -194,14 +194,15 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
 # compare them: from a copy's first chunk on, the stream contains each change of the table, and the chunks contain each
 # row that was not changed since.
 #
-# A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the
-# table, including rows that are missing in the follower's log. From then on the follower's log is complete, like the
-# leader's.
+# A table without a key is copied from one snapshot, in numbered chunks that are called pieces. With the first piece the
+# consumer removes all rows of the table, including rows that are missing in the follower's log. From then on the
+# follower's log is complete, like the leader's.
 #
 # The records of a repair, which contain the rows of some keys, begin and end no copy.
 #
-# A server's own stream contains all of its rows already. So chunks in the follower's topic, which copy its tables to
-# followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
+# A follower can be the leader of further servers; then its topic contains chunks that copy its tables to these servers.
+# These chunks are left out, because all rows in them are already in other records of the follower's topic
+# (``streams.contents.statements``, ``comparison.histories``).
 
 _SHOWN = 100  # maximum number of characters of a key in a text
 _MOST = 10_000

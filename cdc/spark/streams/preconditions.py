@@ -30,7 +30,7 @@ class Preconditions:
     are the sides.
 
     ``acts`` are the effects of statements, and ``sequences`` finds the leader's statements that the follower ran.
-    ``limits`` are the sequences before which all records should have been read, None if they are not known
+    ``limits`` are the sequences before which all records should have been read; a limit is None if it is not known
     (``input.spans.Span``). ``gap`` is (after, up to): the follower's log lacks the leader's sequences in between
     (``watermark.unlogged_gap``).
     """

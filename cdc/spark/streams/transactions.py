@@ -126,9 +126,9 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
-    """Sets the kind ``moved`` for transactions in which another client wrote the checkpoint. The consumer writes a
-    sequence of the leader, with the id of the leader's transaction at this sequence; here the id is of another
-    transaction.
+    """Returns ``transactions`` with the kind ``moved`` for those in which another client wrote the checkpoint. The
+    consumer writes a sequence of the leader, with the id of the leader's transaction at this sequence. The other client
+    wrote the id of another transaction.
 
     Records that copy a table belong to no transaction of the leader: at such a record, the checkpoint contains an
     earlier transaction.

@@ -67,8 +67,8 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
 
 
 def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
-    """Finds the applied transactions that do not start where another transaction ended; returns the lowest and the
-    highest leader sequence at which they start, None if there is no such transaction.
+    """Finds the applied transactions that do not start where another transaction ended. Returns the lowest and the
+    highest leader sequence at which they start. Returns None if there is no such transaction.
 
     In nearly all follower streams this is only the first transaction; then there is no gap.
     """
@@ -131,7 +131,7 @@ class BaseCopy:
         return act.sequence <= self.upto if act.transaction.startswith(COPYING) else act.transaction in self.held
 
     def among(self, transactions: DataFrame) -> "BaseCopy":
-        """Returns the base copy with ``upto``, which is computed from all ``transactions`` of both sides."""
+        """Returns the base copy with its field ``upto`` computed from all ``transactions`` of both sides."""
         new = transactions.where(
             f"side = '{LEADER}' AND transaction NOT LIKE '{COPYING}%' AND NOT {self.passed_over()}"
         )

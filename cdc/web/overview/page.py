@@ -34,8 +34,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A server or program on the path. ``state`` is OK, WAITS, BAD or UNKNOWN; ``says`` is a text that describes the
-    state.
+    """A server or program on the path of the records from the leader to a follower. ``state`` is OK, WAITS, BAD or
+    UNKNOWN; ``says`` is a text that describes the state.
 
     ``flows`` is true if records pass this server or program at the moment.
     """
@@ -50,7 +50,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The end of the path: a consumer and its follower."""
+    """A consumer and its follower: the end of the records' path from the leader to this follower."""
 
     consumer: Stage
     follower: Stage
