@@ -180,6 +180,7 @@ def test_a_transaction_that_is_half_out_goes_on_at_another_server(
     assert execute(follower, checksum.format("d")) == execute(second, checksum.format("d"))
 
 
+@pytest.mark.newer("RESET BINARY LOGS AND GTIDS")
 def test_binlogs_that_are_numbered_anew(mysql_server: MySqlFactory, profile: Profile) -> None:
     """A dump was loaded in place: the files begin again, and the history before them is only named."""
     leader = mysql_server(server_id=1)

@@ -36,6 +36,7 @@ def tagged(gtids: Iterable[str], *, first: int) -> list[str]:
     ]
 
 
+@pytest.mark.newer("GTIDs with a tag")
 def test_gtids_with_a_tag_name_their_transactions_and_the_place_to_go_on(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
