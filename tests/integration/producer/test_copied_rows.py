@@ -32,7 +32,7 @@ from tests.generators.random_history import RandomHistory
 from tests.generators.random_tables import LAX, random_table
 from tests.harness.long_runs import LONG
 from tests.harness.seed import SEED
-from tests.harness.server_pool import know_vectors
+from tests.harness.server_pool import know_vectors, programs_of
 from tests.integration.pair.test_types import load
 
 pytestmark = pytest.mark.integration
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.integration
 TABLES = int(os.environ.get("CDC_RANDOM_TABLES", "8"))
 # Why the tables of all_types.sql that are not read are refused.
 NOT_READ = {"t_ascii_members": "question mark", "t_myisam": "MyISAM", "t_memory": "MEMORY"}
-if not know_vectors():
+if programs_of("leader")().version < (9,):
     NOT_READ |= {"t_enum": "question mark", "t_set": "question mark"}
 # Keys of each type and of several columns, keys that the server does not take, and values that need care.
 TRAPS = """
