@@ -97,8 +97,8 @@ def _longest_first(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is long is left out but in a long run, and what needs newer servers on MySQL 8.0. A worker that does not
-    know its groups would start a Spark session of its own, as each of the others.
+    """Leaves out long tests except in a long run, and on MySQL 8.0 tests that need newer servers. A worker that does
+    not know its groups would start a Spark session of its own, as each of the others.
     """
     _longest_first(items)
     marks = [*([] if LONG else ["long"]), *(["newer"] if ON_80 else [])]

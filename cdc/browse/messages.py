@@ -229,10 +229,15 @@ def _search(
 
 
 def _matching(message: Message, *, text: bytes, value_bytes: int) -> Shown | None:
-    whole = Shown.of(message)
-    parts = [whole.key, whole.value, *(part for name, content in whole.headers for part in (name.encode(), content))]
-    if text and not any(text in part.lower() for part in parts if part is not None):
-        return None
+    if text:
+        whole = Shown.of(message)
+        parts = [
+            whole.key,
+            whole.value,
+            *(part for name, content in whole.headers for part in (name.encode(), content)),
+        ]
+        if not any(text in part.lower() for part in parts if part is not None):
+            return None
     return Shown.of(message, value_bytes=value_bytes)
 
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from cdc.sandbox.demo import demo
 from cdc.sandbox.servers import NEWEST, OLDEST, Servers
@@ -45,7 +46,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_common_options(parser, examples=_EXAMPLES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    up = commands.add_parser("up", help="start the servers; they keep running until `down`, and keep their data")
+    up = _add_up(commands)
+    down = commands.add_parser("down", help="stop the servers that `up` started")
+    down.add_argument("--wipe", action="store_true", help="remove the servers' data too")
+    status = commands.add_parser("status", help="say which of the servers run")
+    for command in (up, down, status):
+        command.add_argument(
+            "--dir", type=Path, default=_state_folder(), help="the folder of the servers (default: %(default)s)"
+        )
+    show = commands.add_parser("demo", help="replicate the tutorial on servers of its own and audit it; ends by itself")
+    show.add_argument(
+        "--dir", type=Path, help="an empty or new folder for profiles and report (default: a temporary one)"
+    )
+    return parser
+
+
+def _add_up(commands: Any) -> argparse.ArgumentParser:
+    up: argparse.ArgumentParser = commands.add_parser(
+        "up", help="start the servers; they keep running until `down`, and keep their data"
+    )
     for name, port in (("leader", 3080), ("follower", 3090), ("kafka", 9092)):
         up.add_argument(
             f"--{name}-port", type=int, default=port, metavar="PORT", help="default: %(default)s; 0: any free one"
@@ -67,18 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="TLS only, logins and ACLs of Kafka, and users of MySQL with the least privileges, as in production",
     )
-    down = commands.add_parser("down", help="stop the servers that `up` started")
-    down.add_argument("--wipe", action="store_true", help="remove the servers' data too")
-    status = commands.add_parser("status", help="say which of the servers run")
-    for command in (up, down, status):
-        command.add_argument(
-            "--dir", type=Path, default=_state_folder(), help="the folder of the servers (default: %(default)s)"
-        )
-    show = commands.add_parser("demo", help="replicate the tutorial on servers of its own and audit it; ends by itself")
-    show.add_argument(
-        "--dir", type=Path, help="an empty or new folder for profiles and report (default: a temporary one)"
-    )
-    return parser
+    return up
 
 
 def _state_folder() -> Path:

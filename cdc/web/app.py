@@ -65,14 +65,15 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
     def login(wrong: bool) -> str:
         return render("login.html", wrong=wrong, user=bool(access.user))
 
-    async def not_found(_: Request, __: Exception) -> Response:
-        return HTMLResponse(show("problem.html", error="There is no such page.", back="/", tab=""), 404)
-
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, access=access, login=login)],
-        exception_handlers={404: not_found},
+        exception_handlers={404: partial(_not_found, show=show)},
     )
+
+
+async def _not_found(_: Request, __: Exception, *, show: Callable[..., str]) -> Response:
+    return HTMLResponse(show("problem.html", error="There is no such page.", back="/", tab=""), 404)
 
 
 def _record_routes(watched: Watched, *, show: Callable[..., str], cache: Path, stop: threading.Event) -> list[Route]:

@@ -70,7 +70,7 @@ def reported(folder: Path) -> dict[str, Any]:
 
 
 def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
-    """Where the connector has to be fetched first, see test_watch.test_the_watch_ends_with_its_jvm."""
+    """In test_watch.test_the_watch_ends_with_its_jvm the connector is fetched first."""
     options = published(kafka, tmp_path, *tutorial())
     done = run("cdc-audit", *options, env=environment())
     assert (done.returncode, done.stderr) == (0, "")

@@ -32,7 +32,7 @@ def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Ka
     made.replicate()
     audit = made.audit(spark, tmp_path)
     assert audit.verdict == "could not judge"
-    # Of what is drift then, nothing but what was done to the follower.
+    # Only the row that was written on the follower is drift, not the table that the consumer leaves out.
     made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE aside (id INT)", database="theirs")
     audit = made.audit(spark, tmp_path, consumer=True)
     assert (audit.verdict, audit.reasons, audit.schema) == ("drift", [], [])

@@ -330,8 +330,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     respelled: list[tuple[str, str]] = []
     columns = tuple(_columns(cursor, database, table, refusals, respelled))
     own = _own_columns(cursor, database, table)
-    if any(column.type in OWN_TYPES for column in columns) and ordered_otherwise(created):
-        own.append("its partitions are in MariaDB's order of UUID or INET, which MySQL does not have")
+    own += _own_partitions(columns, created)
     refusals += own
     inexact = bool(own) or engine in _ENGINES_OF_MARIADB or not all(exact for _, exact in respelled)
     key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
@@ -352,6 +351,14 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     return TableDefinition(
         database, table, columns, names, index, shown, created, refusal, whole, told, inexact, tuple(respelled)
     )  # fmt: skip
+
+
+def _own_partitions(columns: Sequence[CopiedColumn], created: str) -> list[str]:
+    """Returns the reason why a table can't be created on a follower, if MariaDB's order of UUID or INET values decides
+    about its partitions."""
+    if any(column.type in OWN_TYPES for column in columns) and ordered_otherwise(created):
+        return ["its partitions are in MariaDB's order of UUID or INET, which MySQL does not have"]
+    return []
 
 
 def _own_columns(cursor: Any, database: str, table: str) -> list[str]:

@@ -231,11 +231,8 @@ class Pending:
 
 
 _LISTS = ("fresh", "again")
-_LEFT_OUT = (
-    "requests_topic",
-    "repairs",
-    "unreadable",
-)  # fields left out if empty, since earlier versions of cdc do not know them
+# These fields are left out if they are empty, since earlier versions of cdc do not know them.
+_LEFT_OUT = ("requests_topic", "repairs", "unreadable")
 
 
 def concerns(effect: Effect, table: Table) -> bool:

@@ -312,7 +312,7 @@ def _has_own(statement: LoggedStatement) -> bool:
 
 
 def _is_name(found: list[Span], at: int) -> bool:
-    """Whether the word JSON at ``at`` is certainly a name or a function."""
+    """Whether the word at ``at``, which may be a type, is certainly a name or a function."""
     before = found[at - 1].token if at else None
     after = found[at + 1].token if at + 1 < len(found) else None
     if after is not None and after.kind == "mark" and after.text in ("(", "."):
@@ -321,7 +321,7 @@ def _is_name(found: list[Span], at: int) -> bool:
 
 
 def _is_type(found: list[Span], at: int) -> bool:
-    """Whether the word JSON at ``at`` is certainly the type of the column whose name precedes it."""
+    """Whether the word at ``at`` is certainly the type of the column whose name precedes it."""
     if at < 2 or found[at - 1].token.kind not in ("word", "quoted"):
         return False
     before = found[at - 2].token

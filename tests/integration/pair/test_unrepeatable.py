@@ -97,7 +97,7 @@ def test_no_kill_loses_the_copy(
     records = as_json(pair.source)
     found = [each for each in records if each.get("copying") and "Query" in each["operation"]]
     assert len(found) == len(tables) - len(with_rows)
-    # Of the events of one transaction each is stated; of those after it none is, until the copy begins.
+    # Each event of the first transaction is stated, and no later one until the copy begins.
     stated = [each["affects"][0]["uri"].rpartition("/")[2] for each in records if "Skipped" in each["operation"]]
     assert stated == [table for table in with_rows for _ in range(2)]
     assert killed > len(points) / 3, f"the points were hardly met: {killed} of {len(points)}"
