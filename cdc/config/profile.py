@@ -411,14 +411,29 @@ class Log:
     format: str = field(default="text", metadata={"choices": ("text", "json")})
 
 
+_TOKEN_CHARACTERS = 16
+
+
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """The address at which ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz`` are served; with port 0 they are not
-    served.
+    served. A client that sends the ``token`` may give the program commands there; without a token nobody may.
     """
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})
+    token: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a token that is easy to guess, or that can't be sent in a header of HTTP."""
+        token = self.token
+        if token and (len(token) < _TOKEN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token):
+            raise UserError(
+                f"the token must have at least {_TOKEN_CHARACTERS} characters, all of them ASCII, without blanks",
+                code="CDC-PROFILE-TOKEN",
+                where="profile key metrics.token",
+                hint='make one with openssl rand -hex 24, and keep it out of the profile: token = "${env:CDC_TOKEN}"',
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,14 @@ from cdc.config.renames import Renames
 from cdc.consumer.check import check
 from cdc.consumer.metrics import Activity, Counters
 from cdc.consumer.pipeline import Options, run
-from cdc.consumer.range.delay import Pause
+from cdc.consumer.range.delay import Pause, RateLimit
 from cdc.consumer.range.until import Place, Until
 from cdc.consumer.state.skips import Skips
 from cdc.consumer.state.status import as_json, as_text, read_status
 from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
-from cdc.service.command_line import add_common_options
+from cdc.service.command_line import add_common_options, not_negative
+from cdc.service.commands import Command, send
 from cdc.service.logs import event, setup_logging
 from cdc.service.monitor import shown
 from cdc.service.process import exit_status, stop_on_signals
@@ -34,7 +35,7 @@ __all__ = ["main"]
 _EPILOG = """\
 The profile's [database] is the follower, mysql_resource_name the leader whose records are applied.
 The follower remembers what was applied (cdc.checkpoint): start and stop it at any time, nothing is lost or repeated.
-SIGUSR1 pauses it between two transactions of the leader, SIGUSR2 lets it go on.
+SIGUSR1 pauses it between two transactions of the leader, SIGUSR2 lets it continue; so do --pause and --resume.
 
 exit status: 0 done; 2 something must be changed first; 3 stopped to keep a promise (a gap, a conflict under "stop", a
 row or statement that the follower refuses); 4 a server is unreachable for longer than consumer.retry_seconds
@@ -55,6 +56,10 @@ def main() -> int:
         parser.error("--json goes with --status")
     if arguments.status and arguments.until:
         parser.error("--until does not go with --status")
+    if (arguments.pause or arguments.resume or arguments.rate is not None) and (
+        arguments.until or arguments.until_current
+    ):
+        parser.error("--until and --until-current do not go with --pause, --resume and --rate")
     if arguments.check and (arguments.until or arguments.until_current):
         parser.error("--check goes with --leader only")
     if arguments.leader and not arguments.check:
@@ -105,6 +110,18 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         "status 0 or 2",
     )
     what.add_argument(
+        "--pause",
+        action="store_true",
+        help="have the running consumer apply nothing more until --resume; this and the next two need metrics.token",
+    )
+    what.add_argument("--resume", action="store_true", help="have the running consumer apply again after --pause")
+    what.add_argument(
+        "--rate",
+        metavar="ROWS",
+        type=not_negative,
+        help="have the running consumer apply at most so many rows a second until it ends; 0: without a limit",
+    )
+    what.add_argument(
         "--skip",
         metavar="SEQUENCE|DATABASE.TABLE",
         action="append",
@@ -128,12 +145,22 @@ def _run(arguments: argparse.Namespace) -> int:
         leader = load(arguments.leader, servers=BOTH_SERVERS) if arguments.leader else None
         setup_logging(level=profile.log.level, form=profile.log.format)
         return check(profile, leader=leader)
+    if arguments.pause or arguments.resume:
+        return _tell(profile, "pause" if arguments.pause else "resume")
+    if arguments.rate is not None:
+        return _tell(profile, "rate", rows_per_second=arguments.rate)
     if arguments.status:
         return _show_status(profile, show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty()))
     until = Until(Place.parse(arguments.until)) if arguments.until else None
     skips = Skips.parse(arguments.skip, new=Renames(profile.renames, own=profile.consumer.schema).new)
     options = Options(skips, until_current=arguments.until_current, until=until)
     return _consume(profile, options)
+
+
+def _tell(profile: Profile, command: str, **number: int) -> int:
+    """Sends the command to the running consumer, and prints its answer."""
+    print(send(profile.metrics, command, **number))
+    return 0
 
 
 def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
@@ -156,7 +183,7 @@ def _consume(profile: Profile, options: Options) -> int:
     # collector took a third of the program's time; with Python's default threshold, it took even more.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
-    counters = Counters()
+    counters = Counters(limit=RateLimit(profile.consumer.rows_per_second))
     for number, wanted in ((signal.SIGUSR1, True), (signal.SIGUSR2, False)):
         signal.signal(number, partial(_on_signal, counters.pause, wanted))
     commits = profile.kafka.topics().commits
@@ -168,9 +195,28 @@ def _consume(profile: Profile, options: Options) -> int:
         follower=profile.database,
         alive_seconds=profile.producer.alive_seconds,
     )
-    with shown(activity, program="cdc-consumer", profile=profile, line=line, log=log):
+    commands = _commands(counters)
+    with shown(activity, program="cdc-consumer", profile=profile, line=line, log=log, commands=commands):
         run(profile, retry=retry, counters=counters, options=options, stop=stop)
     return 0
+
+
+def _commands(counters: Counters) -> dict[str, Command]:
+    """Returns the commands that the running program takes."""
+
+    def pause(wanted: bool, _: int) -> str:
+        counters.pause.wanted = wanted
+        return "the consumer pauses between two transactions of the leader" if wanted else "the consumer applies again"
+
+    def change_rate(rows: int) -> str:
+        counters.limit.change(rows)
+        return f"the consumer applies at most {rows} rows a second" if rows else "the consumer applies without a limit"
+
+    return {
+        "pause": Command(partial(pause, True)),
+        "resume": Command(partial(pause, False)),
+        "rate": Command(change_rate, "rows_per_second"),
+    }
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:

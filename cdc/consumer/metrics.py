@@ -130,7 +130,7 @@ class Counters:
     behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
     kafka_away: Callable[[], bool] = lambda: False
     delay: Delay | None = None
-    limit: RateLimit | None = None
+    limit: RateLimit = field(default_factory=RateLimit)
     pause: Pause = field(default_factory=Pause)
     copies: Copies = field(default_factory=Copies)
 
@@ -164,7 +164,7 @@ class Counters:
     def holding(self) -> bool:
         """Whether a transaction that has arrived is being held back."""
         delayed = self.delay is not None and self.delay.due_at is not None
-        return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
+        return delayed or self.pause.holding or self.limit.holding
 
     def held_seconds(self) -> float:
         """Returns the seconds for which the next transaction is still held back (``consumer.delay_seconds``); 0 if no
@@ -260,9 +260,8 @@ class Activity:
             )
             held = "Time for which the next transaction is still held back (consumer.delay_seconds); 0 if none is."
             yield _value("held_seconds", held, counters.held_seconds())
-        if counters.limit is not None:
-            limited = "Time for which transactions were held back (consumer.rows_per_second)."
-            yield _count("limited_seconds", limited, counters.limit.held_seconds)
+        limited = "Time for which transactions were held back (consumer.rows_per_second)."
+        yield _count("limited_seconds", limited, counters.limit.held_seconds)
         yield _value("paused", "1 while the operator has paused the program.", counters.pause.holding)
         yield from self._distance()
 
@@ -296,7 +295,7 @@ class Activity:
             ago = time.monotonic() - counters.applied_at
             held = counters.held_seconds()
             holds = f", the next transaction is held for another {held:.0f} s (consumer.delay_seconds)" if held else ""
-            paused = "paused (SIGUSR2 ends the pause), " if counters.pause.holding else ""
+            paused = "paused (SIGUSR2 or cdc-consumer --resume ends the pause), " if counters.pause.holding else ""
             says = f"{paused}sequence {counters.sequence} applied, last commit {ago:.1f} s ago{holds}"
             yield Check("stream", True, says)
         yield self._ask_follower()

@@ -16,7 +16,7 @@ from cdc.consumer.follower.table_definitions import define
 from cdc.consumer.metrics import Counters
 from cdc.consumer.preflight import InUse
 from cdc.consumer.range.base_copy import Attachment, with_gtids
-from cdc.consumer.range.delay import Delay, RateLimit
+from cdc.consumer.range.delay import Delay
 from cdc.consumer.range.until import Until
 from cdc.consumer.source.assembler import DeferErrors, Transaction, assemble, batches
 from cdc.consumer.source.reader import KafkaReader
@@ -197,14 +197,17 @@ def _replicate(
 
 
 def _held(startup: Startup, counters: Counters) -> Held:
-    """Chains the rules that hold transactions back: the delay, the pause and the rate limit. ``counters`` receives the
-    rules, to show their state.
+    """Chains the rules that hold transactions back: the delay, the pause and the rate limit. ``counters`` shows their
+    state.
     """
     settings, stop = startup.profile.consumer, startup.calls.stop
     counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
-    counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
-    pause, tell = counters.pause, partial(_tell_pause, startup.session, startup.profile.mysql_resource_name)
-    return lambda transactions: limit.paced(pause.between(delay.due(transactions), stop=stop, tell=tell))
+    pause, limit, tell = (
+        counters.pause,
+        counters.limit,
+        partial(_tell_pause, startup.session, startup.profile.mysql_resource_name),
+    )
+    return lambda transactions: limit.paced(pause.between(delay.due(transactions), stop=stop, tell=tell), stop=stop)
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:

@@ -13,11 +13,13 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
 from cdc.producer.binlog.leader import at_leader
 from cdc.producer.commands import ask_for_copies, check, copy_status, dry_run, stop_copies
+from cdc.producer.copy.throttle import RowRate
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
 from cdc.service import monitor, process
-from cdc.service.command_line import add_common_options
+from cdc.service.command_line import add_common_options, not_negative
+from cdc.service.commands import Command, send
 from cdc.service.logs import event, setup_logging
 from cdc.service.process import process_name
 from cdc.service.retry import Retry
@@ -105,6 +107,13 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         "--copy-status", action="store_true", help="only say which tables are to be copied, and how far that is"
     )
     parser.add_argument(
+        "--copy-rate",
+        metavar="ROWS",
+        type=not_negative,
+        help="have the running producer copy at most so many rows a second until it ends; 0: without a limit. Needs "
+        "metrics.token",
+    )
+    parser.add_argument(
         "--check",
         action="store_true",
         help="only list what prevents the start, and what mends it; nothing is written. Exit status 0 or 2",
@@ -119,7 +128,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
     """Returns the command to run instead of replicating, None if the options name none. The command is called with the
     profile and ``log``."""
-    stop_or_status = arguments.copy_stop, arguments.copy_status
+    stop_or_status = arguments.copy_stop, arguments.copy_status, arguments.copy_rate is not None
     if arguments.check or arguments.dry_run:
         if any((arguments.until_current, arguments.skip, arguments.copy_unrepeatable, *stop_or_status)):
             parser.error("--check and --dry-run go with --copy or --accept-filters only")
@@ -134,8 +143,11 @@ def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     )
     if any(given) and (sum(map(bool, given)) > 1 or otherwise):
         parser.error(
-            "--copy, --copy-stop and --copy-status go with nothing else, but --copy with --dry-run or --until-current"
+            "--copy, --copy-stop, --copy-status and --copy-rate go with nothing else, but --copy with --dry-run or "
+            "--until-current"
         )
+    if arguments.copy_rate is not None:
+        return functools.partial(_tell_rate, rows=arguments.copy_rate)
     if arguments.copy_status:
         return lambda profile, *, log: copy_status(profile)
     if arguments.copy_stop:
@@ -149,6 +161,12 @@ def _only(path: Path, command: Callable[..., int]) -> int:
     settings = profile.load(path, servers=profile.BOTH_SERVERS)
     setup_logging(level=settings.log.level, form=settings.log.format)
     return command(settings, log=functools.partial(event, logging.getLogger("cdc.producer")))
+
+
+def _tell_rate(settings: profile.Profile, *, rows: int, log: Callable[..., None]) -> int:
+    """Sends the command ``copy-rate`` to the running producer, and prints its answer."""
+    print(send(settings.metrics, "copy-rate", rows_per_second=rows))
+    return 0
 
 
 def _run(arguments: argparse.Namespace, options: StartOptions) -> int:
@@ -165,16 +183,24 @@ def _run(arguments: argparse.Namespace, options: StartOptions) -> int:
         topics=settings.kafka.topics().first,
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
-    with monitor.shown(metrics, program="cdc-producer", profile=settings, line=line, log=log):
+    rate = RowRate(settings.producer.copy_rows_per_second)
+    commands = {"copy-rate": Command(functools.partial(_change_rate, rate), "rows_per_second")}
+    with monitor.shown(metrics, program="cdc-producer", profile=settings, line=line, log=log, commands=commands):
         pipeline.run(
             settings,
-            options=replace(options, skips=Skips(arguments.skip, log=log)),
+            options=replace(options, skips=Skips(arguments.skip, log=log), copy_rate=rate),
             retry=retry,
             metrics=metrics,
             stop=stop,
             log=log,
         )
     return 0
+
+
+def _change_rate(rate: RowRate, rows: int) -> str:
+    """Executes the command ``copy-rate``."""
+    rate.change(rows)
+    return f"tables are copied at {rows} rows a second at most" if rows else "tables are copied without a limit"
 
 
 if __name__ == "__main__":

@@ -273,10 +273,17 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 
 
 def make_copier(
-    profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
+    profile: Profile,
+    leader: Leader,
+    entry: Entry,
+    widened: FilterChange | None,
+    *,
+    rate: RowRate,
+    log: Callable[..., None],
 ) -> Copier:
     """Builds the copier for the tables that ``entry`` lists. ``widened`` is a change of the filters that includes more
-    objects: the copier first has these objects created, and then copies their tables, too.
+    objects: the copier first has these objects created, and then copies their tables, too. ``rate`` limits how fast
+    rows are read.
     """
     settings = profile.database.settings()
     # Rows that a SELECT on another server returns can't be compared with this leader's binlog.
@@ -287,7 +294,7 @@ def make_copier(
     def open_reader() -> Reader:
         structures = Structures(leader_settings, leader, widened or profile.filters)
         throttles = Throttles(
-            rate=RowRate(limits.copy_rows_per_second),
+            rate=rate,
             followers=followers,
             replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
             load=LeaderLoad(limits.copy_pause_threads_running, log=log),
@@ -323,13 +330,14 @@ def make_event_messages(profile: Profile, shown: Position | None) -> EventMessag
 @dataclass(frozen=True, slots=True)
 class StartOptions:
     """The options of a start: ``instance``, the name of this process, and the options of its command line. ``skips``
-    decides which refused events are skipped.
+    decides which refused events are skipped, ``copy_rate`` how fast tables are copied.
     """
 
     instance: str
     until_current: bool = False
     accept_filters: bool = False
     skips: Skips = field(default_factory=Skips)
+    copy_rate: RowRate = field(default_factory=RowRate)
 
 
 def run(
@@ -437,7 +445,7 @@ class _Producer:
         decoder = make_decoder(self.profile, leader, entry, filters, read_again=read_again, log=self.log)
         router = make_router(self.profile, entry, filters, self.options.skips)
         messages = make_event_messages(self.profile, sink.shown)
-        copier = make_copier(self.profile, leader, entry, widened, log=self.log)
+        copier = make_copier(self.profile, leader, entry, widened, rate=self.options.copy_rate, log=self.log)
         copies = Interleaver(
             copier, decoder=decoder, progress=progress, router=router, sink=sink, count=self.metrics.copied
         )

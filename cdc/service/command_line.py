@@ -15,9 +15,10 @@ from cdc import __version__
 from cdc.errors import CdcError
 from cdc.model.values import visible
 
-__all__ = ["CheckList", "add_common_options"]
+__all__ = ["CheckList", "add_common_options", "not_negative"]
 
 _SHELLS = ("bash", "zsh")
+_MOST = 1_000_000_000
 
 
 def add_common_options(parser: argparse.ArgumentParser, *, examples: str) -> None:
@@ -29,6 +30,13 @@ def add_common_options(parser: argparse.ArgumentParser, *, examples: str) -> Non
     lines = "\n".join(f"  {line.strip()}" for line in examples.strip().splitlines())
     parser.epilog = "\n".join(filter(None, (parser.epilog and parser.epilog.rstrip() + "\n", f"examples:\n{lines}")))
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def not_negative(text: str) -> int:
+    """Parses an integer that is not negative, the value of an option. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdecimal() or int(text) > _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to {_MOST}")
+    return int(text)
 
 
 class _Completion(argparse.Action):

@@ -1,4 +1,4 @@
-"""Serves ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz`` over HTTP, from daemon threads."""
+"""Serves ``/metrics``, ``/livez``, ``/readyz``, ``/healthz`` and commands over HTTP, from daemon threads."""
 
 import json
 import logging
@@ -19,6 +19,7 @@ from prometheus_client.exposition import choose_encoder
 
 from cdc import __version__
 from cdc.errors import UserError
+from cdc.service.commands import PATH, Commands
 from cdc.service.logs import event
 
 __all__ = ["Check", "Endpoint", "verdict"]
@@ -87,12 +88,14 @@ class _Server(ThreadingMixIn, TCPServer):
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
         info: Mapping[str, str],
+        commands: Commands | None,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Requests)
         self.registry = CollectorRegistry()
         self.registry.register(_Collector(metrics, info))
         ProcessCollector(registry=self.registry)
+        self.commands = commands
         self._checks = checks
         self._checking = threading.Lock()
         self._checked: tuple[Check, ...] = ()
@@ -146,6 +149,17 @@ class _Requests(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def do_POST(self) -> None:
+        # The body is not read, so the connection can't be used for another request.
+        self.close_connection = True
+        commands = self.server.commands
+        if commands is None or not self.path.startswith(PATH):
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"this program takes no commands here\n")
+            return
+        status, says = commands.answer(self.path, authorization=self.headers.get("Authorization", ""))
+        body = json.dumps({"status": "ok" if status == HTTPStatus.OK else "refused", "says": says}, ensure_ascii=False)
+        self._answer(status, "application/json", body.encode() + b"\n")
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
         """Does nothing, so that requests are not logged."""
 
@@ -169,10 +183,11 @@ class Endpoint:
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
         info: Mapping[str, str],
+        commands: Commands | None = None,
     ) -> Self:
         """Listens on ``host``:``port``; ``info`` are the labels of ``cdc_info``. Raises UserError if that fails."""
         try:
-            return cls(_Server((host, port), metrics=metrics, checks=checks, info=info))
+            return cls(_Server((host, port), metrics=metrics, checks=checks, info=info, commands=commands))
         except OSError as error:
             raise UserError(
                 f"cannot listen: {error.strerror or error}",

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Protocol, Self
 
@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 
 from cdc.config.profile import Profile
 from cdc.model.values import visible
+from cdc.service.commands import Command, Commands
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.logs import LastLine
 
@@ -100,9 +101,16 @@ def info(program: str, profile: Profile) -> dict[str, str]:
 
 @contextmanager
 def shown(
-    activity: Activity, *, program: str, profile: Profile, line: LastLine | None, log: Callable[..., None]
+    activity: Activity,
+    *,
+    program: str,
+    profile: Profile,
+    line: LastLine | None,
+    log: Callable[..., None],
+    commands: Mapping[str, Command] | None = None,
 ) -> Iterator[None]:
-    """Shows the ``activity`` of ``program`` inside the context, and logs its totals at its end.
+    """Shows the ``activity`` of ``program`` inside the context, and logs its totals at its end. Meanwhile the program
+    takes the ``commands``, which have these names.
 
     Raises UserError if the address in the profile's ``metrics`` cannot be used.
     """
@@ -110,7 +118,10 @@ def shown(
     with ExitStack() as open_things:
         if port:
             labels = info(program, profile)
-            endpoint = Endpoint.open(host, port, metrics=activity.metrics, checks=activity.checks, info=labels)
+            taken = Commands(commands or {}, token=profile.metrics.token, log=log)
+            endpoint = Endpoint.open(
+                host, port, metrics=activity.metrics, checks=activity.checks, info=labels, commands=taken
+            )
             open_things.callback(endpoint.close)
             log("listening", host=host, port=port)
         reporter = Reporter(activity, line=line, log=log, systemd=Systemd.from_environment())

@@ -15,7 +15,7 @@ from cdc.sandbox.server.mysql import PASSWORD
 
 __all__ = ["judged", "note_secrets", "require_no_secret", "require_none_below"]
 
-_KEYS = ("password", "sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret", "ssl.key.pem")
+_KEYS = ("password", "token", "sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret", "ssl.key.pem")
 _SHORTEST = 8  # a shorter secret may be a word of a message
 _FILES = frozenset({".log", ".txt", ".json", ".jsonl", ".html", ".md", ".prom", ".out", ".err", ""})
 _LARGEST = 4_000_000  # bytes

@@ -1,8 +1,9 @@
 """Holds transactions back for a delay, a pause, or a limit of rows per second.
 
 ``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
-transactions back from SIGUSR1 until SIGUSR2; the consumer keeps its place, its lock and its connections. ``RateLimit``
-applies at most ``consumer.rows_per_second``, so that other clients can use the follower, too.
+transactions back from SIGUSR1 or the command "pause" until SIGUSR2 or the command "resume"; the consumer keeps its
+place, its lock and its connections. ``RateLimit`` applies at most ``consumer.rows_per_second``, or the number of rows
+that the command "rate" names, so that other clients can use the follower, too.
 """
 
 import logging
@@ -25,21 +26,29 @@ class RateLimit:
     """Limits the number of rows per second. ``holding`` is true while a transaction is held back; ``held_seconds`` is
     the total time for which transactions were held back.
 
-    A statement and a transaction without rows count as one row. ``stop`` ends a wait at once.
+    A statement and a transaction without rows count as one row. The limit of 0 ``rows`` is no limit.
     """
 
-    def __init__(self, rows: int, *, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rows: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rows = rows
-        self._stop = stop
+        self._changed = False
         self._clock = clock
         self.holding = False
         self.held_seconds = 0.0
 
-    def paced(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
+    def change(self, rows: int) -> None:
+        """Limits to ``rows`` per second from now on; another thread may call it. A transaction that is held back at
+        this moment is released.
+        """
+        self._rows, self._changed = rows, True
+
+    def paced(
+        self, transactions: Iterable[Transaction | None], *, stop: threading.Event
+    ) -> Iterator[Transaction | None]:
         """Yields ``transactions``. While a transaction is held back, also yields None from time to time, so that
         earlier batches commit.
 
-        Ends if ``stop`` is set while a transaction is held back. Without a limit (0) nothing is held back.
+        Ends if ``stop`` is set while a transaction is held back.
         """
         # If the records are read again, a former generator may have ended while it held a transaction back.
         self.holding = False
@@ -47,18 +56,21 @@ class RateLimit:
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
-                    yield from self._hold(free_at)
+                    yield from self._hold(free_at, stop)
                     if self.holding:
                         return
-                free_at = max(free_at, self._clock()) + max(item.rows, 1) / self._rows
+                if self._changed:  # the rows so far were counted by the former limit
+                    self._changed, free_at = False, 0.0
+                if rows := self._rows:  # another thread may have removed the limit meanwhile
+                    free_at = max(free_at, self._clock()) + max(item.rows, 1) / rows
             yield item
 
-    def _hold(self, free_at: float) -> Iterator[None]:
+    def _hold(self, free_at: float, stop: threading.Event) -> Iterator[None]:
         since = self._clock()
         self.holding = True
-        while (left := free_at - self._clock()) > 0:
+        while (left := free_at - self._clock()) > 0 and not self._changed:
             yield None
-            if self._stop.wait(min(left, _RATE_LOOK_SECONDS)):
+            if stop.wait(min(left, _RATE_LOOK_SECONDS)):
                 return
         self.holding = False
         self.held_seconds += self._clock() - since
@@ -68,7 +80,7 @@ _LOOK_SECONDS = 0.2
 
 
 class Pause:
-    """Pauses the consumer while ``wanted`` is true; a signal handler may set it at any time.
+    """Pauses the consumer while ``wanted`` is true; a signal handler or another thread may set it at any time.
 
     ``holding`` is true while nothing more is applied.
 
@@ -107,7 +119,8 @@ class Pause:
         self.holding = True
         yield None  # the batches before the pause commit now
         tell(True)
-        event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
+        following = item.records[0].sequence if item else "not here yet"
+        event(_LOG, "paused until SIGUSR2 or cdc-consumer --resume", next=following)
         while self.wanted and not stop.wait(_LOOK_SECONDS):
             yield None
             tell(True)  # called again, because a new connection does not show the pause yet

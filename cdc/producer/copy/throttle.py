@@ -277,9 +277,13 @@ class Followers:
 class RowRate:
     """Limits copying to ``rows_per_second``; 0 means no limit."""
 
-    def __init__(self, rows_per_second: int) -> None:
+    def __init__(self, rows_per_second: int = 0) -> None:
         self._rows_per_second = rows_per_second
         self._next_at = 0.0
+
+    def change(self, rows_per_second: int) -> None:
+        """Limits copying to ``rows_per_second`` from the next chunk on; another thread may call it."""
+        self._rows_per_second = rows_per_second
 
     def most(self, rows: int) -> int:
         """Returns ``rows``, or the limit for one second if it is lower: so the limit holds in each single second, not
@@ -289,8 +293,8 @@ class RowRate:
 
     def read(self, rows: int) -> None:
         """Counts ``rows`` that were read."""
-        if self._rows_per_second:
-            self._next_at = max(self._next_at, time.monotonic()) + rows / self._rows_per_second
+        if limit := self._rows_per_second:
+            self._next_at = max(self._next_at, time.monotonic()) + rows / limit
 
     def wait(self, end: threading.Event, leader: Any) -> None:
         """Waits until the rate allows the next chunk; see ``Throttle.wait``."""

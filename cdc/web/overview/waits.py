@@ -141,7 +141,7 @@ def _consumer(stream: StreamAnswers, follower: ProfileAnswers, status: Status) -
         return
     if status.paused:
         yield Sentence(WAITS, f"The consumer of {follower.name} is paused, and {_waiting(left)}; "
-                              f"SIGUSR2 ends the pause.")  # fmt: skip
+                              f"SIGUSR2 or cdc-consumer --resume ends the pause.")  # fmt: skip
         return
     program = follower.program.value if follower.program and not follower.program.error else None
     held = program.figures.get("cdc_consumer_held_seconds", 0) if program else 0

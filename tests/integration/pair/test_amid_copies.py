@@ -10,6 +10,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.process import free_port
 from tests.checks.compare import content
 from tests.harness.pair import Pair
 from tests.harness.programs import json_lines, own_name, refused, run, run_well, running
@@ -50,16 +51,17 @@ class Copy:
         """The producer runs, and is amid the copy of ``table``."""
         pair = self.pair(leader, producer=_SLOW)
         with running("cdc-producer", pair.source):
-            until(
-                lambda: f"{self.name}.{table}: under way" in run("cdc-producer", pair.source, "--copy-status").stdout,
-                what=f"the copy of {table} is under way",
-            )
+            until(lambda: f"{self.name}.{table}: under way" in _status(pair), what=f"the copy of {table} is under way")
             yield pair
 
     def finish(self, leader: MySql, **source: Any) -> None:
         """The rest of the copy, at full speed; the follower is equal then."""
         self.pair(leader, **source).replicate()
         assert content(self.follower, self.name) == content(leader, self.name)
+
+
+def _status(pair: Pair) -> str:
+    return run("cdc-producer", pair.source, "--copy-status").stdout
 
 
 def _values(count: int) -> str:
@@ -80,6 +82,19 @@ def test_a_foreign_key_is_added(copy: Copy, leader: MySql) -> None:
             database=copy.name,
         )  # fmt: skip
         until(lambda: "ADD FOREIGN KEY" in "".join(json_lines(pair.source)), what="the statement's record")
+    copy.finish(leader)
+
+
+def test_another_rate_by_a_command(copy: Copy, leader: MySql) -> None:
+    """At the rate of the profile the copy would take hours."""
+    copy.fill(leader, "b", b=_COLUMNS)
+    metrics = {"port": free_port(), "token": "a-token-of-this-test"}
+    pair = copy.pair(leader, producer=_SLOW, metrics=metrics)
+    pair.on_leader("INSERT INTO b SELECT x.id * 1000 + y.id, 0 FROM b x, b y", database=copy.name)
+    with running("cdc-producer", pair.source):
+        until(lambda: f"{copy.name}.b: under way" in _status(pair), what="the copy is under way")
+        assert "copied without a limit" in run("cdc-producer", pair.source, "--copy-rate", "0").stdout
+        until(lambda: "nothing is to be copied" in _status(pair), what="the end of the copy")
     copy.finish(leader)
 
 

@@ -16,9 +16,13 @@ AHEAD = 0.5
 
 def limited(clock: Clock, sizes: list[int], *, rows: int) -> tuple[list[tuple[int, float]], RateLimit]:
     """The transactions of so many rows, each with the time at which it goes on; and the limit they went through."""
-    limit = RateLimit(rows, stop=cast("threading.Event", clock), clock=lambda: clock.now)
+    limit = RateLimit(rows, clock=lambda: clock.now)
     transactions = [Transaction([], {}, size, size == 0) for size in sizes]
-    found = [(item.rows, clock.now) for item in limit.paced(transactions) if item is not None]
+    found = [
+        (item.rows, clock.now)
+        for item in limit.paced(transactions, stop=cast("threading.Event", clock))
+        if item is not None
+    ]
     return found, limit
 
 
@@ -49,14 +53,31 @@ def test_without_a_limit_nothing_waits() -> None:
     assert (len(found), clock.waits) == (2, 0)
 
 
+def test_another_limit_holds_at_once() -> None:
+    """While a transaction is held back, which would last for hours by the former limit."""
+    clock = Clock(0.0)
+    limit = RateLimit(1, clock=lambda: clock.now)
+    transactions = [Transaction([], {}, 10_000, False) for _ in range(3)]
+    found = limit.paced(transactions, stop=cast("threading.Event", clock))
+    assert (next(found), next(found)) == (transactions[0], None)
+    limit.change(10_000)
+    assert (next(found), limit.holding) == (transactions[1], False)
+    begun = clock.now
+    assert (next(found), limit.holding) == (None, True)
+    limit.change(0)
+    assert (next(found), limit.holding) == (transactions[2], False)
+    assert clock.now - begun <= 1.0
+
+
 def test_nothing_is_held_back_any_more_once_records_are_read_again() -> None:
     """After a failover: the transactions of before are not asked for any more."""
     clock = Clock(0.0)
-    limit = RateLimit(1, stop=cast("threading.Event", clock), clock=lambda: clock.now)
+    limit = RateLimit(1, clock=lambda: clock.now)
+    stop = threading.Event()
     item = Transaction([], {}, 10, False)
-    former = limit.paced([item, item])
+    former = limit.paced([item, item], stop=stop)
     assert (next(former), next(former)) == (item, None)
     assert limit.holding
     del former
-    assert list(limit.paced([item])) == [item]
+    assert list(limit.paced([item], stop=stop)) == [item]
     assert not limit.holding

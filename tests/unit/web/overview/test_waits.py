@@ -67,7 +67,11 @@ def test_nothing_waits() -> None:
         (stream(leader(), follower(status(79, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 20 records wait."),
         (stream(leader(), follower(status(consumer=None))), WAITS, f"on follower {FOLLOWER_NAME}, and none waits."),
         (stream(leader(), follower(status(98, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 1 record waits."),
-        (stream(leader(), follower(PAUSED)), WAITS, "is paused, and 20 records wait; SIGUSR2 ends the pause."),
+        (
+            stream(leader(), follower(PAUSED)),
+            WAITS,
+            "is paused, and 20 records wait; SIGUSR2 or cdc-consumer --resume ends the pause.",
+        ),
         (
             stream(leader(), follower(status(79), given=program(consumer_held_seconds=70))),
             WAITS,
