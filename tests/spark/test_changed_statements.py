@@ -9,7 +9,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import refused, run_well
+from tests.harness.programs import begin_now, refused, run_well
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -20,8 +20,8 @@ def test_tables_of_tablespaces_that_the_follower_has_not(
     name = "own_files"
     only = {"producer": {"start": "now"}, "filters": {"include_dbs": [name, "cdc"]}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, **only)
-    for profile in (pair.source, pair.capture):
-        run_well("cdc-producer", profile, "--until-current")
+    begin_now(pair.source, leader)
+    begin_now(pair.capture, follower)
     pair.on_leader(f"CREATE TABLESPACE `{name} 1` ADD DATAFILE '{name}.ibd'", f"CREATE DATABASE {name}")
     pair.on_leader(
         f"CREATE TABLE a (tablespace INT PRIMARY KEY) COMMENT 'TABLESPACE x', TABLESPACE = `{name} 1`",
@@ -51,8 +51,8 @@ def test_tables_of_engines_without_transactions(
     name = "as_innodb"
     only = {"producer": {"start": "now"}, "filters": {"include_dbs": [name, "cdc"]}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, **only, target={"consumer": {"engine": "InnoDB"}})
-    for profile in (pair.source, pair.capture):
-        run_well("cdc-producer", profile, "--until-current")
+    begin_now(pair.source, leader)
+    begin_now(pair.capture, follower)
     pair.on_leader(f"CREATE DATABASE {name}")
     pair.on_leader(
         "CREATE TABLE a (i INT PRIMARY KEY, t TEXT, g GEOMETRY NOT NULL, FULLTEXT KEY (t), SPATIAL KEY (g)) "

@@ -41,7 +41,16 @@ from cdc.sql.column_types import read_type
 from tests.checks.exact import Shown
 from tests.checks.typed import server_row, typed_row
 from tests.harness.pair import Pair
-from tests.harness.programs import change_profile, end_offset, json_lines, records, run_well, running, write_profile
+from tests.harness.programs import (
+    begin_now,
+    change_profile,
+    end_offset,
+    json_lines,
+    records,
+    run_well,
+    running,
+    write_profile,
+)
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -281,7 +290,7 @@ def test_random_histories(
     layout = {"layout": "per_table", "prefix": "lake."} if chance.random() < 0.5 else {}
     own = {"producer": {"start": "now"}, "filters": {"include_dbs": [database]}}
     profile = write_profile(tmp_path, leader, kafka, name=database, kafka=layout, **own)
-    run_well("cdc-producer", profile, "--until-current")
+    begin_now(profile, leader)
     with (tmp_path / "history.sql").open("w") as log:
         done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
     run_well("cdc-producer", profile, "--until-current")

@@ -9,7 +9,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import refused, run_well
+from tests.harness.programs import begin_now, refused, run_well
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -24,8 +24,8 @@ FORMS = {
 def pair_of(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, name: str) -> Pair:
     only = {"producer": {"start": "now"}, "filters": {"include_dbs": [name, "cdc"]}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, **only)
-    for profile in (pair.source, pair.capture):
-        run_well("cdc-producer", profile, "--until-current")
+    begin_now(pair.source, leader)
+    begin_now(pair.capture, follower)
     pair.on_leader(f"CREATE DATABASE {name}")
     return pair
 
@@ -71,8 +71,8 @@ def test_tables_that_are_copied_after_a_statement_are_compared(
     name = "unlike"
     only = {"producer": {"start": "now", "on_unrepeatable": "copy"}, "filters": {"include_dbs": [name, "cdc"]}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, **only)
-    for profile in (pair.source, pair.capture):
-        run_well("cdc-producer", profile, "--until-current")
+    begin_now(pair.source, leader)
+    begin_now(pair.capture, follower)
     pair.on_leader(f"CREATE DATABASE {name}")
     tables = "CREATE TABLE asked (i INT PRIMARY KEY)", "CREATE TABLE numbered (v INT)"
     pair.on_leader(

@@ -31,7 +31,7 @@ from tests.checks.folded import shown
 from tests.generators.random_tables import LAX
 from tests.harness.long_runs import LONG
 from tests.harness.pair import Pair
-from tests.harness.programs import BIN, records, refused, run_well, write_profile
+from tests.harness.programs import BIN, begin_now, records, refused, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory, started
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -332,7 +332,7 @@ def test_random_histories(
         filters = {"filters": {"include_dbs": [name]}}
         source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **filters, **shared)
         target = write_profile(tmp_path, empty, kafka, name=f"{name}-target", **shared)
-        run_well("cdc-producer", source, "--until-current")
+        begin_now(source, leader)
         with (tmp_path / f"{name}.sql").open("w") as log:
             done = run_deeds(leader, name, chance, deeds=min(A_ROUND, DEEDS - first), log=log)
         run_well("cdc-producer", source, "--until-current")

@@ -12,7 +12,7 @@ from cdc.spark.ddl.definitions import CAUSE, skipped_event_drift
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.spark.report.renderers import page, terminal
 from tests.harness.pair import Pair
-from tests.harness.programs import refused, run_well
+from tests.harness.programs import begin_now, refused, run_well
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -23,8 +23,8 @@ def test_a_skipped_event_is_drift_for_as_long_as_its_table_lives(
     name = "left_out"
     only = {"producer": {"start": "now"}, "filters": {"include_dbs": [name, "cdc"]}}
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, **only)
-    for profile in (pair.source, pair.capture):
-        run_well("cdc-producer", profile, "--until-current")
+    begin_now(pair.source, leader)
+    begin_now(pair.capture, follower)
     pair.on_leader(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.a (i INT PRIMARY KEY, c INT)")
     pair.on_leader("INSERT INTO a VALUES (1, 1)", "SET binlog_format = STATEMENT", "UPDATE a SET c = 2", database=name)
     pair.on_leader("CREATE TABLE b (i INT)", "INSERT INTO b VALUES (1)", database=name)

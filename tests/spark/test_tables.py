@@ -32,7 +32,7 @@ from tests.checks.typed import compared as is_compared
 from tests.checks.typed import server_row, typed_row
 from tests.generators.random_tables import LAX
 from tests.harness.pair import Pair
-from tests.harness.programs import records, run_well, write_profile
+from tests.harness.programs import begin_now, records, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.integration.pair.test_random_history import Moment, run_deeds
@@ -288,7 +288,7 @@ def test_random_histories(
         layout = {"layout": "per_table", "prefix": f"{name}."} if chance.random() < 0.5 else {}
         own = {"producer": {"start": "now"}, "filters": {"include_dbs": [name]}}
         profile = write_profile(tmp_path, leader, kafka, name=name, kafka=layout, **own)
-        run_well("cdc-producer", profile, "--until-current")
+        begin_now(profile, leader)
         with (tmp_path / f"{name}.sql").open("w") as log:
             done = run_deeds(leader, name, chance, deeds=min(A_ROUND, DEEDS - first), log=log)
         run_well("cdc-producer", profile, "--until-current")

@@ -20,7 +20,7 @@ from cdc.spark import changes, schema, table, tables
 from cdc.spark.frames.history import sequence_at
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.small_data import set_tiny
-from tests.harness.programs import run_well, write_profile
+from tests.harness.programs import begin_now, run_well, write_profile
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -56,7 +56,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, servers: tuple[MySql, MySql],
     folder = tmp_path_factory.mktemp("page")
     own = {"producer": {"start": "now"}, "filters": {"include_dbs": ["shop"]}}
     profile = write_profile(folder, servers[0], kafka, name="producer_profile", topic="shop", **own)
-    run_well("cdc-producer", profile, "--until-current")
+    begin_now(profile, servers[0])
     with servers[0].root() as connection, connection.cursor() as cursor:
         for statement in CREATED:
             cursor.execute(statement)

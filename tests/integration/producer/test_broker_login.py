@@ -13,7 +13,7 @@ from tests.harness.programs import refused, write_profile
 pytestmark = pytest.mark.integration
 
 # A client that fails at once tries it forty times a second by default, each of which costs a broker twenty ms.
-SELDOM = {"reconnect.backoff.ms": 200, "reconnect.backoff.max.ms": 200}
+SELDOM = {"reconnect.backoff.ms": 1000, "reconnect.backoff.max.ms": 1000}
 RIGHT = login("bob") | SELDOM
 WRONG = RIGHT | {"sasl.password": "nobodys-secret"}
 

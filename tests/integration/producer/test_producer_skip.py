@@ -54,7 +54,7 @@ def test_a_skip_is_out_with_its_position_or_not_at_all(tmp_path: Path, leader: M
     name = "cut_" + point.replace(" ", "_")
     limits = {"start": "now", "commit_records": 2, "record_bytes": 1000}
     profile = made(tmp_path, leader, kafka, name, producer=limits)
-    run_well("cdc-producer", profile, "--until-current")
+    begin_now(profile, leader)
     rows = [f"INSERT INTO base VALUES ({number}, 1, NULL)" for number in range(10, 20)]
     with leader.root(database=name) as connection, connection.cursor() as cursor:
         cursor.execute("SET binlog_row_value_options = PARTIAL_JSON")

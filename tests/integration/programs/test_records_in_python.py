@@ -11,7 +11,7 @@ import cdc
 from cdc.errors import PromiseError, UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import run_well, write_profile
+from tests.harness.programs import begin_now, run_well, write_profile
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -26,7 +26,7 @@ def test_records_in_python(leader: MySql, kafka: Kafka, tmp_path: Path, layout: 
     profile = write_profile(
         tmp_path, leader, kafka, name=name, kafka=kafka_keys, producer={"start": "now"}, filters={"include_dbs": [name]}
     )
-    run_well("cdc-producer", profile, "--until-current")
+    begin_now(profile, leader)
     execute(
         leader,
         f"CREATE DATABASE {name}",

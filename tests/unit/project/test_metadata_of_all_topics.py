@@ -12,7 +12,8 @@ def test_only_the_list_of_topics_asks_for_all() -> None:
     calls = {
         str(file.relative_to(root)): node
         for file in root.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        if "list_topics" in (text := file.read_text())  # to parse all files takes a second
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "list_topics" and not node.args
     }
     assert calls.keys() == {"browse/cluster.py", "sandbox/server/kafka.py"}
