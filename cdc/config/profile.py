@@ -383,6 +383,7 @@ class Consumer:
     """The settings of the consumer for applying records."""
 
     on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
+    on_refused: str = field(default="stop", metadata={"choices": ("stop", "park")})
     before_images: str = field(default="compare", metadata={"choices": ("compare", "ignore")})
     triggers: str = field(default="refuse", metadata={"choices": ("refuse", "drop")})
     batch_rows: int = field(default=5_000, metadata={"range": (1, 1_000_000)})

@@ -127,6 +127,7 @@ class Counters:
     conflicts: int = 0
     statements: int = 0
     statements_left_out: int = 0
+    parked: int = 0
     behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
     kafka_away: Callable[[], bool] = lambda: False
     delay: Delay | None = None
@@ -144,9 +145,9 @@ class Counters:
         self.kafka_away = kafka_away
         self.started = True
 
-    def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
+    def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int, parked: int = 0) -> None:
         """Counts a commit on the follower; ``conflicts``, ``statements`` and ``left_out`` are totals since the
-        start."""
+        start. ``parked`` is the number of parked tables."""
         if applied.chunk is not None:
             self.copies.applied(applied.chunk)
         # After a failover to a lagging server the sequence decreases, but the count of records must not.
@@ -160,6 +161,7 @@ class Counters:
         self.applied_at = time.monotonic()
         self.behind.through_us = applied.last.ts_us
         self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out
+        self.parked = parked
 
     def holding(self) -> bool:
         """Whether a transaction that has arrived is being held back."""
@@ -247,6 +249,7 @@ class Activity:
         if counters.started:
             yield _value("sequence", "The sequence of the last record applied.", counters.sequence)
             yield _count("conflicts", "Rows resolved in the leader's favour.", counters.conflicts)
+            yield _value("parked_tables", "Tables whose changes are left out (consumer.on_refused).", counters.parked)
             copied = counters.copies.total
             yield _count("copied_rows", "Rows in chunks of tables that are copied into the stream.", copied.rows)
             yield _count("copied_missing_rows", "Of these, rows that the follower did not have.", copied.missing)

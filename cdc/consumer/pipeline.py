@@ -174,7 +174,7 @@ def _replicate(
         try:
             for applied in _applied(startup, stages, copied=copied, until=options.until, held=held):
                 if applied is not None:
-                    totals = {"statements": ledger.applied, "left_out": ledger.left_out}
+                    totals = {"statements": ledger.applied, "left_out": ledger.left_out, "parked": stages.parking.count}
                     counters.applied(applied, conflicts=applier.conflicts, **totals)
                     source.commit(applied.offsets, sequence=applied.last.sequence)
                     stages.renaming.committed(applied.last.sequence)

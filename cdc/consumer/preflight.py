@@ -13,7 +13,7 @@ from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Sto
 from cdc.consumer.follower.session import Session, require_mysql, version_text
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Place, Topic
-from cdc.consumer.state import base_copy, checkpoint, ledger_table
+from cdc.consumer.state import base_copy, checkpoint, ledger_table, parked
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
 from cdc.consumer.state.conflicts import CONFLICTS
@@ -553,7 +553,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
         session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
-    wanted = [CHECKPOINT, LEDGER, CONFLICTS, TYPES]
+    wanted = [CHECKPOINT, LEDGER, CONFLICTS, TYPES, parked.TABLE]
     wanted += [*([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
     for table in wanted:
         if table.name not in known:

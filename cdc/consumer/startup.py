@@ -25,6 +25,7 @@ from cdc.consumer.apply.ddl_ledger import DdlLedger, PlacedStatements
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.parking import Parking
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.row_by_row import RowByRow, RowDifferences
@@ -280,12 +281,14 @@ class Startup:
 @dataclass(frozen=True, slots=True)
 class Stages:
     """The stages between the leader's transactions and the commits on the follower. ``renaming`` changes names in
-    records to the follower's names, ``ledger`` executes statements, and ``applier`` applies batches.
+    records to the follower's names, ``ledger`` executes statements, ``applier`` applies batches, and ``parking`` knows
+    the parked tables.
     """
 
     renaming: Renaming
     ledger: DdlLedger
     applier: Applier
+    parking: Parking
 
     @classmethod
     def of(
@@ -307,6 +310,8 @@ class Stages:
         if session.folds_names:
             spellings = Spellings(session.schema, startup.profile.mysql_resource_name, passes=passes)
         renaming = Renaming(startup.renames, replicated=passes, spellings=spellings)
+        resource, parks = startup.profile.mysql_resource_name, settings.on_refused == "park"
+        parking = Parking(session, resource, renames=startup.renames, parks=parks)
         ledger = DdlLedger(
             session,
             copied=copied,
@@ -315,11 +320,18 @@ class Stages:
             skips=skips,
             lock_seconds=settings.retry_seconds,
             leader_version=_leader_version(startup.profile),
+            parked=parking.against,
         )
         known = lru_cache(maxsize=10_000)(lambda uri: others(uri) and renaming.passes(uri))
         types = LeaderTypes(session, on_follower=renaming.on_follower)
-        applier = _applier(startup, checkpoint, ledger, types, passes=known, copied=copied)
-        return cls(renaming, ledger, applier)
+        tables, differences = _tables(startup, passes=known)
+        preparation = Preparation(
+            session, ledger, tables, types=types, differences=differences, copied=copied, parking=parking
+        )
+        execution = _execution(startup, ledger, tables, types=types, differences=differences)
+        committed, calls = Committed(session, checkpoint), startup.calls
+        applier = Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)
+        return cls(renaming, ledger, applier, parking)
 
 
 def _leader_version(profile: Profile) -> Callable[[], str]:
@@ -334,24 +346,29 @@ def _leader_version(profile: Profile) -> Callable[[], str]:
     return leader_version
 
 
-def _applier(
-    startup: Startup,
-    checkpoint: Checkpoint,
-    ledger: DdlLedger,
-    types: LeaderTypes,
-    *,
-    passes: Callable[[Uri], bool],
-    copied: BaseCopy,
-) -> Applier:
-    """Connects the stages that apply batches. A batch is prepared and then executed, serially or in parallel; if that
-    fails, it is executed again row by row.
+def _tables(startup: Startup, *, passes: Callable[[Uri], bool]) -> tuple[SchemaCache, RowDifferences | None]:
+    """Returns the cache of table definitions, and, with ``consumer.before_images = "compare"``, what compares rows.
 
     ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower.
     """
-    session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
+    session, settings = startup.session, startup.profile.consumer
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
     tables = SchemaCache(session, triggers, passes=passes)
-    differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
+    return tables, RowDifferences(session, tables) if settings.before_images == "compare" else None
+
+
+def _execution(
+    startup: Startup,
+    ledger: DdlLedger,
+    tables: SchemaCache,
+    *,
+    types: LeaderTypes,
+    differences: RowDifferences | None,
+) -> Execution:
+    """Connects the executors of batches: a batch is executed serially or in parallel; if that fails, it is executed
+    again row by row.
+    """
+    session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
     row_by_row = RowByRow(
         session,
         tables,
@@ -362,11 +379,7 @@ def _applier(
         note=ledger.skip,
     )
     chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
-    execution = Execution(
+    return Execution(
         SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
         ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
-    preparation = Preparation(session, ledger, tables, types=types, differences=differences, copied=copied)
-    committed = Committed(session, checkpoint)
-    calls = startup.calls
-    return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)

@@ -71,7 +71,7 @@ def run(
     """
     require_one_stream(leader, follower)
     # No other client has written to the follower. So rows need not be compared, and there are no conflicts to resolve.
-    settings = replace(follower.consumer, on_conflict="stop", before_images="ignore")
+    settings = replace(follower.consumer, on_conflict="stop", on_refused="stop", before_images="ignore")
     follower = replace(follower, consumer=settings)
     try:
         with ExitStack() as opened:

@@ -14,7 +14,7 @@ from cdc.spark.input.small_data import in_one_part, run_batched, set_tiny
 from cdc.spark.job.session import configure_for, log_stage
 from cdc.spark.lag import Commits, commits
 from cdc.spark.state.coverage import Held, lines_read
-from cdc.spark.streams.consumer_notes import ledger
+from cdc.spark.streams.consumer_notes import ledger, parked
 from cdc.spark.streams.contents import Contents, joined, statements, survey
 from cdc.spark.streams.integrity import Earlier, Integrity, integrity, lost_chunks
 from cdc.spark.streams.preconditions import Preconditions
@@ -39,7 +39,7 @@ class Streams:
     (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, which are read only with a
     state, are the transactions' ids. ``base_copy`` is the dump that the follower began with; None if the follower
     began empty. ``acts``, ``skipped_events`` and ``copy_ends`` contain only effects after the base copy. ``copy_ends``
-    are the beginnings and ends of table copies.
+    are the beginnings and ends of table copies, and the tables that the follower has parked.
     """
 
     new_records: DataFrame
@@ -82,8 +82,9 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     new, held = topics.records, topics.held
     # The records are not put into one part yet, so that two tasks can read and parse the two topics at the same time.
     everything = new.unionByName(held.records) if held else new
-    new_contents, notes, all_acts = run_batched(
-        survey(new), ledger(everything, replication.resource), statements(everything)
+    resource = replication.resource
+    new_contents, notes, all_acts, waiting = run_batched(
+        survey(new), ledger(everything, resource), statements(everything), parked(everything, resource)
     )
     new, size = _configured(new, new_contents, held)
     contents = joined(held.contents, new_contents) if held else new_contents
@@ -97,6 +98,8 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
     base_copy = _base_copy(records, all_transactions, contents, replication.resource)
     acts = {side: _behind(those, base_copy, side) for side, those in all_acts.items()}
+    if waiting:
+        acts[LEADER] = [*acts.get(LEADER, []), *waiting]
     return Streams(
         new_records=new,
         new_transactions=new_transactions,

@@ -1,7 +1,8 @@
 """cdc-consumer, killed by itself at a named point: ``run("killed_consumer", PROFILE, POINT, SEQUENCE)``.
 
 The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE. At "lost "
-and a point it loses its connection instead, once.
+and a point it loses its connection instead, once. "before packet" and "after packet" mean the packet of that number,
+from 1 on, that it sends with rows or a COMMIT.
 """
 
 import os
@@ -45,6 +46,7 @@ class Applying(Killed):
     """The session with the rows, the ledger and the checkpoint."""
 
     sent = ""
+    packets = 0
 
     def _single(self) -> Session:
         """The session of statements."""
@@ -65,12 +67,17 @@ class Applying(Killed):
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
         text = b";".join(packet)
         self.sent = ""
+        self.packets += 1
+        if self.packets == self.sequence:
+            self._pass("before packet")
         if intent := re.search(rf"VALUES \('[^']*', {self.sequence}, '([^']*)'".encode(), text):
             self.sent, Killed.gtid, Killed.intended = "the intent", intent[1].decode(), True
         elif self.reached and b"COMMIT" in packet:
             self.sent = "the commit"
         self._pass(f"before {self.sent}")
         super().send(packet, *loads)
+        if self.packets == self.sequence:
+            self._pass("after packet")
         self.reached = self.reached or f"AND sequence={self.sequence} AND state='intent'".encode() in text
 
     def receive(self) -> list[int]:

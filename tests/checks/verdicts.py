@@ -23,7 +23,7 @@ _ROWS = re.compile(rf"(\w+)\s+(\S+)\s*((?:[^()\[\]']|{_TUPLE})*)(?:\[(.*)\])?$",
 _SIDE = re.compile(r"(both|leader|follower|unlogged)(?: as (\S+))?: (.*)$")
 _TABLE = re.compile(r"table (\S+) \((.*?)\)(?: key \((.*)\))?$")
 _EDIT = re.compile(r"edit (leader|follower) (-?\d+|all|first \d+|last \d+): (.*)$")
-_CONSUMER = ("APPLIED", "CONFLICT", "LEDGER", "COPIED")
+_CONSUMER = ("APPLIED", "CONFLICT", "LEDGER", "PARKED", "COPIED")
 _CHANGES = ("INSERT", "DELETE", "UPDATE", "CHUNK", "PIECE", "REPAIR")
 
 
@@ -98,6 +98,11 @@ class Histories:
         if verb == "CONFLICT":
             columns, told = ["resource", "sequence", "reason", "removed"], ["the row is not there", values[1]]
             return Table("cdc/conflicts", columns).add((_RESOURCE, values[0], *told))
+        if verb == "PARKED":
+            parked, state, table = values
+            columns = ["resource", "database_name", "table_name", "state", "changed"]
+            image = [*_texts([_RESOURCE, self.database, table]), {"Enum": state}, {"SignedInteger": parked}]
+            return {"path": "cdc/parked", "columns": columns, "operation": _of_images([{"cols": image}])}
         sequence, before, after, resource, *told = values
         if len(told) > 2:
             told[2] = f"{self.follower.uuid}:{told[2]}"
@@ -204,7 +209,10 @@ def summary(audit: Audit) -> list[str]:
     for write in audit.foreign:
         what = write.statement or f"{counted(write.rows, 'row')} of {', '.join(write.tables)}"
         lines.append(f"foreign write {write.transaction.rpartition(':')[2]}: {what}")
-    lines += [f"under copy: {each.table}" for each in audit.under_copy]
+    lines += [
+        f"under copy: {each.table}" if each.parked is None else f"parked since {each.parked}: {each.table}"
+        for each in audit.under_copy
+    ]
     lines += [f"skipped {each.sequence}: {each.statement} ({each.note})" for each in audit.skipped]
     lines += [f"not replicated: {each.table}, {counted(each.rows, 'row')}" for each in audit.not_replicated]
     lines += [f"{each.kind} in the {each.side}'s stream at offset {each.offset}" for each in audit.breaks]

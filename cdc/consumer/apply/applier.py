@@ -13,10 +13,11 @@ from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import RunFailed
 from cdc.consumer.apply.planned_batch import PlannedBatch, State
 from cdc.consumer.apply.preparation import Preparation
-from cdc.consumer.errors import Interrupted, Refused, WaitedOut
+from cdc.consumer.errors import Interrupted, Refused, Unapplicable, WaitedOut
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.source.assembler import Batch
+from cdc.consumer.source.parked_tables import LeftOutLate
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.model.record import Record
@@ -122,6 +123,12 @@ class Applier:
                 self._try_persist(wait=wait)
             except RunFailed:
                 self._execution.prefer_serial()
+            except (Unapplicable, LeftOutLate) as error:
+                if isinstance(error, Unapplicable) and not self._preparation.parks(error):
+                    raise
+                # The new connection has nothing of the transaction; its batch is prepared again, without it.
+                self._session.close()
+                self._preparation.forget_tables()
             except Interrupted as error:
                 # The new connection will have neither the open transaction nor the session variables of the old
                 # connection.

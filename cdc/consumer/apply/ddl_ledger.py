@@ -228,8 +228,9 @@ class DdlLedger:
     ``copied``, with which the follower began, already contains are not executed. ``passes(uri)`` decides whether a
     table is replicated; ``uri`` is its name on the leader. ``statements`` rewrites statements for the follower.
     ``skips`` decides which records may be skipped. ``lock_seconds`` is the longest time that a statement waits for each
-    lock. ``leader_version`` returns the version that the leader has now, or an empty text. ``applied`` is the number of
-    executed statements, ``left_out`` is the number of statements that are not for this follower.
+    lock. ``leader_version`` returns the version that the leader has now, or an empty text. ``parked`` returns the
+    reason why a statement on a parked table is left out, or None. ``applied`` is the number of executed statements,
+    ``left_out`` is the number of statements that are not for this follower.
     """
 
     def __init__(
@@ -242,8 +243,10 @@ class DdlLedger:
         skips: Skips,
         lock_seconds: int,
         leader_version: Callable[[], str],
+        parked: Callable[[Record], str | None],
     ) -> None:
         self._session = session
+        self._parked = parked
         self._copied = copied
         self._connection = StatementConnection(session)
         self._intents = Intents(session)
@@ -271,8 +274,11 @@ class DdlLedger:
         """
         first = records[0]
         try:
-            self._raise_again(first)
             reason = self._reason(first)
+            if reason is None and (parked := self._parked(first)) is not None:
+                self._failed = None
+                return [self._leave_out(first, parked)]
+            self._raise_again(first)
             if reason is None:
                 ready = self._for_follower(records)
                 return self._placed_before(ready[0]) or self._run(ready, commit)
@@ -302,6 +308,19 @@ class DdlLedger:
                 self._session.schema, record, state="skipped", note=error.what, statement=shown
             ).encode()
         )
+
+    def _leave_out(self, record: Record, reason: str) -> Statement:
+        """Logs that a statement on a parked table is left out, and returns the statement that notes this in the
+        ledger."""
+        self.skips.pass_over(record.sequence)
+        event(
+            _LOG, "statement left out", level=logging.WARNING, sequence=record.sequence,
+            statement=excerpt(record.query), reason=reason,
+        )  # fmt: skip
+        note = ledger_table.insert_not_run(
+            self._session.schema, record, state="skipped", note=reason, statement=record.query[:_SHOWN]
+        )
+        return Statement(note.encode())
 
     def rest(self) -> None:
         """Closes the connection for statements if it has been idle for a while; must be called from time to time."""
@@ -347,7 +366,7 @@ class DdlLedger:
             try:
                 ready = known.get(place)
                 if ready is None:
-                    if self._ready and self._reason(record) is not None:
+                    if self._ready and (self._reason(record) or self._parked(record)) is not None:
                         break
                     ready = maintained_here(record, self._passes)
                     ready = with_same_keys(ready, version=self._session.version, leader=self._leader_version)

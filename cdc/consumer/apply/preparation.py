@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.leader_types import LeaderTypes
+from cdc.consumer.apply.parking import Parking
 from cdc.consumer.apply.planned_batch import PlannedBatch, ending
 from cdc.consumer.apply.row_by_row import RowDifferences
 from cdc.consumer.errors import Unapplicable
@@ -32,7 +33,8 @@ class Preparation:
     """Prepares batches in order, after ``restart``. Each batch begins at the checkpoint of the previous batch.
 
     Records whose changes the base copy ``copied``, with which the follower began, already contains are not applied. If
-    ``differences`` is set, the before-images of rows are compared with the follower's rows.
+    ``differences`` is set, the before-images of rows are compared with the follower's rows. Records that touch a table
+    in ``parking`` are not applied.
     """
 
     def __init__(
@@ -44,9 +46,11 @@ class Preparation:
         types: LeaderTypes,
         differences: RowDifferences | None,
         copied: BaseCopy,
+        parking: Parking,
     ) -> None:
         self._session = session
         self._ledger = ledger
+        self._parking = parking
         self._tables = tables
         self._counts = RowCounts(session)
         self._ranges = RangeRows(session, self._counts)
@@ -63,10 +67,15 @@ class Preparation:
         """Continues after ``checkpoint``: the next batch must begin there."""
         self._reached = checkpoint
         self._types.forget()
+        self._parking.restart()
 
     def forget_tables(self) -> None:
         """Forgets the definitions of all tables, which may have changed. They are read from the follower again."""
         self._tables.forget()
+
+    def parks(self, error: Unapplicable) -> bool:
+        """Whether the transaction with the refused record is left out from now on, and its tables are parked."""
+        return self._parking.refuse(error)
 
     def rest(self) -> None:
         """Closes the connection on which DDL statements are executed if it is idle. Must be called from time to time
@@ -93,12 +102,13 @@ class Preparation:
         records = self._passing(batch)
         uris = {record.uri for record in records}
         known = self._tables.know(uris) and self._types.know(uris)
-        if batch.chunk is not None and records:
+        if (batch.chunk is not None and records) or self._parking.asks(batch):
             return True
         return not known or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
-        """Executes the DDL statements of the batch, and plans its SQL. Raises PromiseError, Interrupted, Refused.
+        """Executes the DDL statements of the batch, and plans its SQL. Raises PromiseError, Interrupted, Refused, and
+        LeftOutLate.
 
         If the batch has many DDL statements, the result may contain only the first ones. ``commit`` is called before
         the first statement is executed.
@@ -106,7 +116,7 @@ class Preparation:
         if batch.begins:
             self._rows = self._filtered = 0
             self._notes = []
-        records, started = self._passing(batch), time.monotonic()
+        records, started = self._not_parked(batch), time.monotonic()
         self._rows += batch.rows
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
@@ -116,6 +126,7 @@ class Preparation:
         self._notes += self._types.note(record for record in batch.records if self._tables.passes(record.uri))
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
+            self._notes += self._parking.notes()
         tail, self._reached = ending(batch, self._reached, self._notes)
         planned = PlannedBatch(batch, as_left(records), tail, self._reached, self._rows, self._filtered, started)
         self._plan(planned)
@@ -181,6 +192,16 @@ class Preparation:
         records = [record for record in batch.records if len(record.rows) or record.range is not None]
         return [record for record in records if self._tables.passes(record.uri) and not self._copied.has(record)]
 
+    def _not_parked(self, batch: Batch) -> list[Record]:
+        """Returns the row records that are to be applied."""
+        passing = self._passing(batch)
+        records = self._parking.pass_on(batch, passing)
+        if self._ledger.skips and len(records) < len(passing):
+            left_out = {record.sequence for record in passing} - {record.sequence for record in records}
+            for sequence in left_out:
+                self._ledger.skips.pass_over(sequence)
+        return records
+
     def _run_statements(self, batch: Batch, commit: Commit) -> Batch:
         """Executes the batch's DDL statements; returns a batch with only the executed statements."""
         if not batch.statements:
@@ -188,6 +209,7 @@ class Preparation:
         self._notes = self._ledger.execute(batch.statements, commit)
         commit([])  # commits the rows before the statements; ``execute`` does so only if it executes a statement
         batch, _ = batch.cut(len(self._notes))
+        self._parking.settle(batch.statements)
         if self._ledger.skips:
             # Even if a statement is skipped, tables may have changed: the operator may have executed another form of
             # the statement.

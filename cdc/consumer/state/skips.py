@@ -92,6 +92,11 @@ class Skips:
         if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
+    def pass_over(self, sequence: int) -> None:
+        """Notes that a record is left out because it touches a parked table, so that ``--skip`` does not miss it."""
+        if sequence in self._wanted:
+            self.used.add(sequence)
+
     def check_start(self, applied: int, *, following: int | None) -> None:
         """Raises UserError for a sequence up to ``applied``, and for a sequence from ``following`` on. ``following`` is
         the next sequence that the producer will write.

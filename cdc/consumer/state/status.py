@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cdc.config.profile import Database
+from cdc.config.table_globs import named
 from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.literals.values import identifier, quoted, seconds
-from cdc.consumer.state import base_copy, conflicts, ledger_table
+from cdc.consumer.state import base_copy, conflicts, ledger_table, parked
 from cdc.consumer.state.base_copy import COPIES
 from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition, select_leader
 from cdc.consumer.state.conflicts import CONFLICTS
@@ -30,7 +31,7 @@ from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt
 
-__all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "as_json", "as_text", "lag", "read_status"]
+__all__ = ["Applied", "Entry", "Parked", "ResolvedConflict", "Status", "as_json", "as_text", "lag", "read_status"]
 
 _NEWEST = 10
 # DROP DATABASE is included, because it drops the triggers and events in the database.
@@ -88,6 +89,17 @@ class ResolvedConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """A parked table, with the leader's names; its changes from the record ``sequence`` on are left out."""
+
+    database: str
+    table: str
+    state: str
+    sequence: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A follower's status. ``applied`` is None if no consumer has run on the follower yet. ``consumer`` is the
     connection id of a running consumer, or None; the consumer may be ``paused``.
@@ -95,7 +107,8 @@ class Status:
     ``copied`` are the GTIDs of the base copy with which the follower began; empty if it began without a base copy.
     ``states`` maps each state to the number of its rows in the ledger; ``newest`` are the newest rows. ``missing`` are
     the statements that create the triggers and events that exist only on the leader, in order. ``conflicts`` are the
-    newest conflicts, newest first. ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have
+    newest conflicts, newest first. ``parked`` are the parked tables. ``local_infile`` is true if the follower accepts
+    LOAD DATA LOCAL. The fields have
     the same names in ``--status --json``.
     """
 
@@ -110,6 +123,7 @@ class Status:
     conflicts: tuple[ResolvedConflict, ...] = ()
     paused: bool = False
     local_infile: bool = True
+    parked: tuple[Parked, ...] = ()
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
@@ -172,7 +186,13 @@ def _read(session: Session, resource: str) -> Status:
         conflicts=_conflicts(session, resource) if CONFLICTS.name in tables else (),
         paused=paused,
         local_infile=session.local_infile,
+        parked=_parked(session, resource) if parked.TABLE.name in tables else (),
     )
+
+
+def _parked(session: Session, resource: str) -> tuple[Parked, ...]:
+    found = parked.parsed(session.rows(parked.select(session.schema, resource)))
+    return tuple(Parked(*name, each.state, each.sequence, each.reason) for name, each in sorted(found.items()))
 
 
 def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
@@ -328,6 +348,11 @@ def _lines(status: Status, *, follower: str, resource: str, late: str) -> Iterat
     counts = ", ".join(f"{count} {state}" for state, count in sorted(status.states.items()))
     yield _line("ledger", counts or "empty")
     yield from (f"  {_entry(entry)}" for entry in reversed(status.newest))
+    if status.parked:
+        yield _line("parked", f"{len(status.parked)} tables: their changes are left out until they are copied again")
+        for each in status.parked:
+            name = named(each.database, each.table)
+            yield f"  {name}, {each.state}, since sequence {each.sequence}: {each.reason}"
     yield from _section(
         "open intents", status.open, "A statement is running, or the follower refused it: see the consumer's log."
     )

@@ -12,8 +12,23 @@ from enum import IntEnum
 from cdc.model.names import Uri
 
 __all__ = [
-    "ALTERS", "BEGINS_COPY", "CASCADES", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment",
-    "beginnings", "exchanged", "lineage", "named_tables", "table_name", "with_eras",
+    "ALTERS",
+    "BEGINS_COPY",
+    "CASCADES",
+    "END",
+    "ENDS_COPY",
+    "PARKS",
+    "TEXT",
+    "Act",
+    "Beginning",
+    "Name",
+    "Segment",
+    "beginnings",
+    "exchanged",
+    "lineage",
+    "named_tables",
+    "table_name",
+    "with_eras",
 ]  # fmt: skip
 
 Name = tuple[str, str]
@@ -23,9 +38,9 @@ Name = tuple[str, str]
 ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
-BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
+BEGINS_COPY, ENDS_COPY, PARKS = "CopyTable", "CopiedTable", "ParkTable"
 """Actions that stand for records, not for statements: a table's copy begins with BEGINS_COPY, and is complete with
-ENDS_COPY.
+ENDS_COPY. With PARKS the follower leaves out all later changes of the table, until a copy of it is complete.
 """
 CASCADES = "foreign keys change its rows without a record"
 """The text of a BEGINS_COPY if foreign keys may change rows of the table without a record."""
@@ -72,8 +87,8 @@ class Act:
 
     @property
     def is_of_copy(self) -> bool:
-        """Whether this is the beginning or the end of a table's copy, not an effect of a statement."""
-        return self.action in (BEGINS_COPY, ENDS_COPY)
+        """Whether this is the beginning or the end of a table's copy, or parks a table: no effect of a statement."""
+        return self.action in (BEGINS_COPY, ENDS_COPY, PARKS)
 
 
 @dataclass(frozen=True, slots=True)

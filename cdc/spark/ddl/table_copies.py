@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc.model.names import Uri
-from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, Act, Name, table_name
+from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, PARKS, Act, Name, table_name
 
 __all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
 
@@ -24,7 +24,8 @@ class TableCopy:
     that a follower can't repeat, or else the first chunk. ``began`` is the sequence of the first chunk; None if the
     copy has not begun. ``altered`` is true if an earlier ALTER TABLE, or a change of an index, may have changed rows,
     and the columns of the key, without a record. ``alters`` is the number of such statements after the copy was
-    complete, which is also the number of eras that the lineage counts for them.
+    complete, which is also the number of eras that the lineage counts for them. If ``parked`` is true, the follower
+    leaves out all changes of the table from ``since`` on, until a copy begins.
     """
 
     since: int
@@ -32,24 +33,48 @@ class TableCopy:
     complete: bool = False
     altered: bool = False
     alters: int = 0
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class UnderCopy:
-    """A table that is not compared yet, since its copy is not complete; for ``began`` see TableCopy."""
+    """A table that is not compared yet, since its copy is not complete; for ``began`` see TableCopy. ``parked`` is the
+    sequence from which on the follower leaves out its changes; None if it is not parked.
+    """
 
     database: str
     table: str
     began: int | None
+    parked: int | None = None
 
 
 def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
     """Returns the tables among ``copies`` whose copy is not complete, sorted by name."""
-    return [UnderCopy(*name, each.began) for name, each in sorted(copies.items()) if not each.complete]
+    return [
+        UnderCopy(*name, each.began, each.since if each.parked else None)
+        for name, each in sorted(copies.items())
+        if not each.complete
+    ]
 
 
 def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
     """Explains why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
+    parked = [each for each in tables if each.parked is not None]
+    copied = [each for each in tables if each.parked is None]
+    reasons = [_incomplete(copied, sequence)] if copied or not parked else []
+    return "; ".join([*reasons, *([_parked(parked)] if parked else [])])
+
+
+def _parked(tables: Sequence[UnderCopy]) -> str:
+    names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
+    first = min(each.parked for each in tables if each.parked is not None)
+    return (
+        f"the follower has parked tables since sequence {first}, so they are not compared until they are copied again "
+        f"({len(tables)} in all): {names}"
+    )
+
+
+def _incomplete(tables: Sequence[UnderCopy], sequence: int | None) -> str:
     names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
     count = len(tables)
     return (
@@ -92,6 +117,8 @@ class _Copies:
             self._forget(name)
         elif act.action in ALTERS:
             self._alter(name, act)
+        elif act.action == PARKS:
+            self.found[name] = TableCopy(act.sequence, altered=name in self._altered, parked=True)
         elif act.action == BEGINS_COPY:
             self.found[name] = TableCopy(act.sequence, act.sequence, altered=name in self._altered)
         else:
@@ -105,7 +132,7 @@ class _Copies:
             self.found[name] = TableCopy(act.sequence)
         elif act.action == "TruncateTable":
             self._altered.discard(name)
-            if copy:
+            if copy and not copy.parked:
                 self.found[name] = TableCopy(act.sequence, act.sequence, complete=True)
         elif act.action == ENDS_COPY and copy and copy.began is not None:
             self.found[name] = replace(copy, complete=True)

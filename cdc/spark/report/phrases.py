@@ -45,10 +45,13 @@ def verdict_sentence(audit: Audit) -> str:
     """Writes the sentence that answers whether the follower is a true copy of the leader."""
     follower, leader = audit.follower.resource, audit.leader.resource
     if audit.verdict == "could not judge" and not audit.reasons:
-        tables = counted(len(audit.under_copy), "table is", "tables are")
+        parked = [each for each in audit.under_copy if each.parked is not None]
+        copied = len(audit.under_copy) - len(parked)
+        states = [f"{counted(copied, 'table is', 'tables are')} being copied"] if copied else []
+        states += [f"{counted(len(parked), 'table is', 'tables are')} parked"] if parked else []
         others = counted(len(audit.tables), "other table")
         return (
-            f"Whether {follower} is a true copy of {leader} can't be known yet: {tables} being copied. "
+            f"Whether {follower} is a true copy of {leader} can't be known yet: {enumerated(states)}. "
             f"No drift in {others} at the leader's sequence {audit.sequence:,}."
         )
     if audit.verdict == "could not judge":
@@ -122,7 +125,9 @@ def not_compared(audit: Audit) -> Iterator[str]:
     if audit.under_copy and audit.verdict == "drift":
         names = enumerated([f"{each.database}.{each.table}" for each in audit.under_copy[:_NAMED]])
         more = f" and {len(audit.under_copy) - _NAMED:,} more" if len(audit.under_copy) > _NAMED else ""
-        yield f"Not compared yet, since their copy into the leader's topic is not complete: {names}{more}."
+        parked = any(each.parked is not None for each in audit.under_copy)
+        or_parked = ", or they are parked on the follower" if parked else ""
+        yield f"Not compared yet, since their copy into the leader's topic is not complete{or_parked}: {names}{more}."
     if audit.not_replicated:
         tables = [f"{t.database}.{t.table} ({counted(t.rows, 'row')})" for t in audit.not_replicated[:_NAMED]]
         if len(audit.not_replicated) > _NAMED:

@@ -6,6 +6,7 @@ from datetime import datetime
 from cdc.spark.compare.row_drift import DriftedRow, evenly
 from cdc.spark.compare.tally import Table as CountedTable
 from cdc.spark.ddl.definitions import CAUSE, EMPTIED
+from cdc.spark.ddl.table_copies import UnderCopy
 from cdc.spark.lag import STAGES, WHOLE, Lag, Quantiles
 from cdc.spark.report.document import (
     Block,
@@ -228,18 +229,25 @@ def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Sect
     return Section(title, [table] if table.rows else [], lines)
 
 
+def _copy_began(table: UnderCopy) -> str:
+    if table.parked is not None:
+        return f"parked since sequence {table.parked:,}"
+    return "has to begin" if table.began is None else f"sequence {table.began:,}"
+
+
 def _under_copy(audit: Audit) -> Section:
     """Builds the section on tables whose copy is not complete. It has no lines for the terminal, where the reasons of
     the verdict or another sentence name these tables.
     """
     rows = [
         (Cell(f"{each.database}.{each.table}", "name"),
-         Cell("has to begin" if each.began is None else f"sequence {each.began:,}"))
+         Cell(_copy_began(each)))
         for each in audit.under_copy[:_TABLES_SHOWN]
     ]  # fmt: skip
     note = _more(len(audit.under_copy), len(rows), "; report.json has all")
     table = Table([Column("table"), Column("copy began")], rows, _OPENED, note=note)
-    return _listed(f"Being copied, not compared yet: {len(audit.under_copy):,}", table)
+    parked = " or parked" if any(each.parked is not None for each in audit.under_copy) else ""
+    return _listed(f"Being copied{parked}, not compared yet: {len(audit.under_copy):,}", table)
 
 
 def _schema(audit: Audit) -> Section:

@@ -59,7 +59,7 @@ SIDES = (LEADER, FOLLOWER)
 
 # SQL for the rows of the consumer's tables that ``streams.consumer_notes`` reads. A state does not keep the rows of the
 # checkpoint, which changes with each of the consumer's commits.
-_NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
+_NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies', 'parked')"
 _CHUNK = "(chunk IS NOT NULL AND NOT coalesce(chunk.repair, false))"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
 

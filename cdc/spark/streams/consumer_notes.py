@@ -23,6 +23,8 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.gtid import ddl_uuid
+from cdc.model.names import Uri
+from cdc.spark.ddl.lineage import PARKS, Act
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
@@ -39,6 +41,7 @@ __all__ = [
     "ledger",
     "marked",
     "marks",
+    "parked",
     "skipped_records",
 ]
 
@@ -48,6 +51,7 @@ MARK = (
     "kind: STRING, at: BIGINT, note: STRING>"
 )
 _CHANGE = ("sequence", "file", "position", "transaction", "ts_us")
+_LAST = 1 << 30  # a place after those of all effects of a statement
 _SHOWN = 300  # maximum number of characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
@@ -104,6 +108,23 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
     return Ledger(
         {row["sequence"]: row["not_run"] for row in found if row["not_run"]},
         {row["gtid"]: row["sequence"] for row in found if row["gtid"]},
+    )
+
+
+def parked(records: DataFrame, resource: str) -> Query[list[Act]]:
+    """Reads the consumer's notes of tables that it has parked: from the leader's sequence of such an act on, the
+    follower leaves out the changes of the table.
+    """
+    rows = _images(records, "parked", resource).select(
+        _cell("changed", "SignedInteger").cast("bigint"),
+        _cell("database_name", "String"),
+        _cell("table_name", "String"),
+        _cell("state", "Enum").alias("state"),
+    )
+    waiting = rows.where("state IN ('parked', 'partial')").drop("state").distinct()
+    # The follower's note comes after all effects that the leader's record itself has.
+    return Query(
+        waiting, lambda found: [Act(row[0], _LAST, PARKS, str(Uri(resource, row[1], row[2]))) for row in found]
     )
 
 

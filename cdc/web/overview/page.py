@@ -21,6 +21,7 @@ __all__ = ["Branch", "Copy", "Fact", "Follower", "Stage", "StreamPage", "stream_
 
 OK, WAITS, BAD, UNKNOWN = "ok", "waits", "bad", "unknown"
 _COPIES_SHOWN = 20
+_PARKED = 3  # tables that the stage of a follower names
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +235,22 @@ def _consumer(stream: StreamAnswers, follower: ProfileAnswers) -> Stage:
 def _follower(stream: StreamAnswers, follower: ProfileAnswers) -> Stage:
     answer = follower.server.value
     applied = answer.status.applied if answer and answer.status else None
-    facts = (
+    facts = [
         Fact("Applied", count(applied_sequence(stream, follower.name))),
         Fact("Position", applied.position or "–" if applied else "–", long=True),
         Fact("Version", answer.version if answer else "–", long=True),
-    )
+    ]
     state, says = _server_state(follower)
-    return Stage("Follower", follower.name, state, says, facts)
+    if state == OK and answer and answer.status and answer.status.parked:
+        state, says = WAITS, "tables parked"
+        facts.append(Fact("Parked", ", ".join(_parked(answer.status)), long=True))
+    return Stage("Follower", follower.name, state, says, tuple(facts))
+
+
+def _parked(status: Status) -> list[str]:
+    """Names the parked tables, a few of them with the sequence from which on their changes are left out."""
+    shown = [f"{each.database}.{each.table} since {each.sequence:,}" for each in status.parked[:_PARKED]]
+    return [*shown, *([f"{len(status.parked) - _PARKED:,} more"] if len(status.parked) > _PARKED else [])]
 
 
 def _without_profile(stream: StreamAnswers, name: str) -> Branch:

@@ -85,7 +85,7 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
     assert all(reason in text for text in (body["reasons"][0], read.text, lines[2]))
     assert (len(body["under_copy"]), body["under_copy"][1]) == (
         30,
-        {"database": "shop", "table": "archive_2001", "began": 18009},
+        {"database": "shop", "table": "archive_2001", "began": 18009, "parked": None},
     )
     assert "Being copied, not compared yet: 30" in read.text
     older = "only the rows that have changed since were compared: shop.order 981,442 rows. Their other rows"
@@ -96,6 +96,16 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
     assert sentence.endswith(" in 3 tables. No other row was compared.")
     assert "30 tables are being copied. No drift in 3 other tables at the leader's sequence 1,204,331." in lines[1]
     assert "Not compared: 1,200 rows of copied tables (shop.customer)" in lines[3]
+    one, *others = audit.under_copy
+    parked = replace(audit, under_copy=[replace(one, began=None, parked=1_007), *others])
+    assert (parked.verdict, parked.exit_status) == ("could not judge", 2)
+    assert parked.why[0].endswith(
+        "; the follower has parked tables since sequence 1007, so they are not compared until they are copied again "
+        "(1 in all): shop.archive_2000"
+    )
+    assert "known yet: 29 tables are being copied and 1 table is parked. No drift in 3 other" in verdict_sentence(
+        parked
+    )
     # Drift elsewhere is known, whatever is being copied.
     drifting = replace(audits.drifting(), under_copy=audit.under_copy)
     assert (drifting.exit_status, drifting.why) == (1, [])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, lineage
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, PARKS, Act, lineage
 from cdc.spark.ddl.table_copies import TableCopy, UnderCopy, table_copies, under_copy
 
 A, B = ("db", "a"), ("db", "b")
@@ -19,6 +19,7 @@ def acts(*steps: tuple[str, str] | tuple[str, str, str]) -> list[Act]:
 CREATED, BEGUN, ENDED = ("CreateTable+", "db/a"), (BEGINS_COPY, "db/a"), (ENDS_COPY, "db/a")
 ALTERED, EMPTIED = ("AlterTable", "db/a"), ("TruncateTable", "db/a")
 UNLIKE, IMPORTED = ("AlterTable+", "db/a"), ("TruncateTable+", "db/a")
+PARKED = (PARKS, "db/a")
 MOVED = ("RenameTable", "db/a", "db/b")
 
 
@@ -27,6 +28,11 @@ MOVED = ("RenameTable", "db/a", "db/b")
     [
         ([("CreateTable", "db/a"), ALTERED, EMPTIED], {}),
         ([CREATED], {A: TableCopy(1)}),
+        ([PARKED], {A: TableCopy(1, parked=True)}),
+        ([PARKED, EMPTIED, ENDED], {A: TableCopy(1, parked=True)}),
+        ([PARKED, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
+        ([BEGUN, PARKED, ENDED], {A: TableCopy(2, parked=True)}),
+        ([PARKED, ("DropTable", "db/a")], {}),
         ([CREATED, BEGUN], {A: TableCopy(2, 2)}),
         ([CREATED, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
         ([CREATED, ENDED], {A: TableCopy(1)}),
@@ -75,6 +81,7 @@ def test_how_far_a_copy_is(steps: list[tuple[str, str]], expected: dict[tuple[st
 def test_only_tables_that_are_not_complete_are_under_copy() -> None:
     found = table_copies(acts(BEGUN, ENDED, ("CreateTable+", "db/b"), (BEGINS_COPY, "db/c")))
     assert under_copy(found) == [UnderCopy("db", "b", None), UnderCopy("db", "c", 4)]
+    assert under_copy(table_copies(acts(PARKED))) == [UnderCopy("db", "a", None, 1)]
 
 
 def test_what_was_logged_before_a_copy_begins_is_past() -> None:
