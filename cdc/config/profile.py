@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from cdc.config.debezium import CDC, DEBEZIUM, Debezium, require_format
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.toml_tables import build, lacking, output_of, parsed, resolved, resolved_text, text_of
-from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
+from cdc.config.topic_names import PER_TABLE, SINGLE, Topics, require_prefix
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, executed_before, is_gtid
 from cdc.model.names import folded
@@ -297,10 +298,12 @@ class Kafka:
     min_insync_replicas: int = field(default=0, metadata={"range": (0, 32767)})
     retention_hours: int = field(default=0, metadata={"range": (0, 1_000_000)})
     librdkafka: dict[str, Any] = field(default_factory=dict, repr=False)
+    format: tuple[str, ...] = (CDC,)
 
     def __post_init__(self) -> None:
         """Raises UserError for invalid topic names and for keys that contradict one another."""
         names = self.topics()
+        require_format(self.format, transactions=self.transactions)
         if self.layout == SINGLE and self.partitions > 1:
             raise UserError(
                 "a single topic keeps the leader's order in one partition",
@@ -478,14 +481,22 @@ class Profile:
     renames: dict[str, str] = field(default_factory=dict)
     kafka: Kafka = field(default_factory=Kafka)
     producer: Producer = field(default_factory=Producer)
+    debezium: Debezium = field(default_factory=Debezium)
     consumer: Consumer = field(default_factory=Consumer)
     log: Log = field(default_factory=Log)
     metrics: Metrics = field(default_factory=Metrics)
     web: Web = field(default_factory=Web)
 
     def __post_init__(self) -> None:
-        """Raises UserError for invalid renames."""
+        """Raises UserError for invalid renames, and for a leader's name that Debezium's topics can't have."""
         Renames(self.renames, own=self.consumer.schema)
+        if DEBEZIUM in self.kafka.format:
+            require_prefix(self.debezium_prefix, "debezium.topic_prefix")
+
+    @property
+    def debezium_prefix(self) -> str:
+        """The name of the leader in Debezium's messages, and the beginning of the names of their topics."""
+        return self.debezium.topic_prefix or self.mysql_resource_name
 
     def folded(self) -> Self:
         """Returns the profile with all names of databases and tables in lower case, for a server with
@@ -555,6 +566,7 @@ _TABLES: dict[str, Any] = {
     "filters": Filters,
     "kafka": Kafka,
     "producer": Producer,
+    "debezium": Debezium,
     "consumer": Consumer,
     "log": Log,
     "metrics": Metrics,

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 
-__all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
+__all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics", "debezium_topic", "require_prefix"]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
@@ -35,6 +35,7 @@ _LONGEST_PREFIX = 100
 _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9-]+_[A-Za-z0-9_-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_DEBEZIUM = re.compile(r"[^A-Za-z0-9._-]")
 _DIGITS = 12
 _MADE = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 
@@ -125,6 +126,18 @@ class Topics:
         )
 
 
+def require_prefix(name: str, key: str) -> None:
+    """Raises UserError if no topic's name can begin with ``name``, the value of the profile key ``key``."""
+    _require_legal(name, key, longest=_LONGEST_PREFIX)
+
+
+def debezium_topic(prefix: str, database: str, table: str) -> str:
+    """Returns the topic of a table's messages in Debezium's format. Debezium, too, replaces characters that Kafka does
+    not allow, so two tables can share a topic.
+    """
+    return _NOT_IN_DEBEZIUM.sub("_", f"{prefix}.{database}.{table}")
+
+
 def _same_in_metrics(one: str, other: str) -> bool:
     return one.replace(".", "_") == other.replace(".", "_")
 
@@ -132,7 +145,7 @@ def _same_in_metrics(one: str, other: str) -> bool:
 def _require_legal(name: str, key: str, *, longest: int) -> None:
     if _LEGAL.fullmatch(name) is None or len(name) > longest or name in (".", ".."):
         raise UserError(
-            f"{name!r} cannot be {'part of ' if key == 'kafka.prefix' else ''}a topic's name",
+            f"{name!r} cannot be {'part of ' if key.endswith('prefix') else ''}a topic's name",
             code="CDC-PROFILE-TOPIC-NAME",
             where=f"profile key {key}",
             hint=f"letters, digits, '.', '_' and '-', at most {longest} of them",

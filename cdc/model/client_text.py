@@ -14,7 +14,18 @@ from typing import NamedTuple
 
 from cdc.model.charset import DIFFERENCES, latin1_decode, latin1_encode
 
-__all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "stored_name", "units"]
+__all__ = [
+    "NO_BLANKS",
+    "UTF8",
+    "Blanks",
+    "blanks",
+    "client_decode",
+    "client_encode",
+    "decoded",
+    "sent",
+    "stored_name",
+    "units",
+]
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
 """The character sets in which names are UTF-8. With ``binary`` the server reads the bytes of names unchanged."""
@@ -94,6 +105,20 @@ def client_decode(data: bytes, charset: str) -> str:
     if charset not in _CODECS:
         raise ValueError("no client has this character set" if charset != "swe7" else "bytes that are no characters")
     return data.decode("ascii") if data.isascii() else "".join(map(_table(charset).__getitem__, units(data, charset)))
+
+
+_WIDE = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def decoded(data: bytes, charset: str) -> str:
+    """Decodes a value of any character set for a reader: U+FFFD stands for bytes without a character."""
+    if charset in _WIDE:
+        return data.decode(_WIDE[charset], "replace")
+    try:
+        return _SURROGATES.sub("\ufffd", client_decode(data, charset))
+    except ValueError:
+        return data.decode("utf-8", "replace")
 
 
 def client_encode(text: str, charset: str) -> bytes:

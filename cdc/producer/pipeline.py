@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from cdc.config.debezium import DEBEZIUM
 from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Profile
 from cdc.config.table_globs import named
@@ -45,6 +46,7 @@ from cdc.producer.copy.selection import base_tables, definitions, require_copyab
 from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
+from cdc.producer.debezium.envelope import Envelopes
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.changes import Refused
 from cdc.producer.decode.decoder import Decoder, XaTransactions
@@ -58,6 +60,7 @@ from cdc.producer.flavor.mariadb_leader import inspect_leader
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import is_complete, require_same_names, starting_entry
+from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -76,6 +79,7 @@ __all__ = [
     "find_leader",
     "former_filters",
     "make_copier",
+    "make_debezium",
     "make_decoder",
     "make_dumps",
     "make_event_messages",
@@ -111,6 +115,7 @@ def topic_admin(profile: Profile) -> TopicAdmin:
         min_insync_replicas=kafka.min_insync_replicas,
     )
     topics.transactional = kafka.transactions
+    topics.debezium_prefix = profile.debezium_prefix if DEBEZIUM in kafka.format else ""
     return topics
 
 
@@ -320,6 +325,17 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
     return Followers(places, limit=profile.producer.copy_ahead_bytes, log=log)
 
 
+def make_debezium(profile: Profile, topics: TopicAdmin, entry: Entry | None) -> DebeziumSink:
+    """Builds the writer of Debezium's messages of the records after ``entry``."""
+    return DebeziumSink(
+        topics,
+        Envelopes(prefix=profile.debezium_prefix, modes=profile.debezium),
+        resource=profile.mysql_resource_name,
+        next_sequence=entry.next_sequence if entry else 0,
+        newest=entry.debezium if entry else {},
+    )
+
+
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
     """Returns the writer of messages about binlog events after ``shown``; the writer is used only if the decoder yields
     such events.
@@ -420,6 +436,8 @@ class _Producer:
                 "writing records again that the brokers have lost or rolled back", records=sink.rewritten,
                 after=sink.entry.next_sequence - 1 if sink.entry else -1,
             )  # fmt: skip
+        if DEBEZIUM in self.profile.kafka.format:
+            sink.debezium = make_debezium(self.profile, self.topics, sink.entry)
         self.retry.answered()
         return sink
 

@@ -48,7 +48,7 @@ class Progress:
     def note(self, change: Change) -> None:
         """Advances the progress by ``change``."""
         if type(change) is RowsTransaction:  # the fast path comes first because nearly all changes take it
-            (name, gtid, self.through_us, _), _, file, end = change
+            (name, gtid, self.through_us, *_), _, file, end = change
             self._executed(gtid)
             self._ended(name)
             self.transactions += 1

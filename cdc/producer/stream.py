@@ -26,6 +26,7 @@ from cdc.producer.decode.changes import (
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
+from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Router
@@ -101,6 +102,8 @@ class Stream:
             return
         if not self.sink.has_one_topic:
             self._make_ready(self.router.topics(change))
+        if self.sink.debezium is not None:
+            self._prepare(self.sink.debezium, change)
         write = self.sink.write_with_entry if isinstance(change, Copied) else self.sink.write
         write(self.router.route(change))
 
@@ -111,6 +114,14 @@ class Stream:
             if self.sink.records:
                 self._commit(self.router.sent)
             self.sink.make_ready(topics)
+
+    def _prepare(self, debezium: DebeziumSink, change: Change) -> None:
+        """Passes the next change to ``debezium``. Creates missing topics, while no Kafka transaction is open."""
+        debezium.note(change)
+        if missing := debezium.missing(change):
+            if self.sink.records:
+                self._commit(self.router.sent)
+            debezium.open(missing)
 
     def _check_skips(self, change: Change) -> None:
         # While an XA transaction is prepared, nothing is checked: its events are before this position, but they are

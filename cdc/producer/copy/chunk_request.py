@@ -26,7 +26,7 @@ from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.state import Pending, Table
-from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, RowsTransaction
+from cdc.producer.decode.changes import Begin, Change, Chunk, ColumnDetails, Rows, RowsTransaction
 from cdc.producer.large_rows import LargeText
 
 __all__ = [
@@ -352,14 +352,23 @@ def _part_of(
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
     columns = definition.columns_json + ("" if bounds[0] else _first_only(definition, answer))
-    return Chunk(table, columns, collations, *bounds, rows, answer.ts_us, keys=answer.keys)
+    chunk = Chunk(table, columns, collations, *bounds, rows, answer.ts_us, keys=answer.keys)
+    return chunk._replace(types_json=definition.types_json, details=_details(definition))
 
 
 def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, answer: Answer) -> Chunk:
     """Builds the chunk for piece ``number`` of a table that is read in one snapshot."""
     table, after = (definition.database, definition.name), None if number == 0 else ()
     columns = definition.columns_json + ("" if number else _first_only(definition, answer))
-    return Chunk(table, columns, (), after, read.upto, read.rows, answer.ts_us, piece=number)
+    chunk = Chunk(table, columns, (), after, read.upto, read.rows, answer.ts_us, piece=number)
+    return chunk._replace(types_json=definition.types_json, details=_details(definition))
+
+
+def _details(definition: TableDefinition) -> ColumnDetails:
+    return ColumnDetails(
+        frozenset(at for at, column in enumerate(definition.columns) if not column.nullable),
+        frozenset(at for at, column in enumerate(definition.columns) if column.type == "point"),
+    )
 
 
 def _first_only(definition: TableDefinition, answer: Answer) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "Beginning",
     "Change",
     "Chunk",
+    "ColumnDetails",
     "Commit",
     "Copied",
     "CopyState",
@@ -154,6 +155,16 @@ class RowDecoder(Protocol):
     def __call__(self, data: bytes, at: int) -> list[bytes]: ...
 
 
+class ColumnDetails(NamedTuple):
+    """What records do not contain of a table's columns: the places of those that are NOT NULL, and of those of the type
+    POINT, and the ``members`` of an ENUM or SET whose values are numbers in records, by place.
+    """
+
+    not_null: frozenset[int] = frozenset()
+    points: frozenset[int] = frozenset()
+    members: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
 class TableShape:
     """A table as one table map describes it: its names, the JSON text common to all its records, and its ``width``, the
     number of columns.
@@ -161,15 +172,16 @@ class TableShape:
     ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps each type to the offset of the rows in an
     event without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements in
     the stream before the table's last record (``sink.record_parts.ToldTypes``). ``large_columns`` returns the readers
-    of the columns of an event on disk. ``complete_images`` contains the known byte strings that precede an event's rows
-    if the images have all columns; all tables with the same width share this set. ``size`` is an estimate of the memory
-    that this object takes, in bytes.
+    of the columns of an event on disk, ``details`` what records do not contain. ``complete_images``
+    contains the known byte strings that precede an event's rows if the images have all columns; all tables with the
+    same width share this set. ``size`` is an estimate of the memory that this object takes, in bytes.
     """
 
     __slots__ = (
         "columns_json",
         "complete_images",
         "decoders",
+        "details",
         "large_columns",
         "names",
         "rows_at",
@@ -192,6 +204,7 @@ class TableShape:
         self.columns_json = columns_json
         self.types_json = types_json
         self.told = -1
+        self.details: Callable[[], ColumnDetails] = ColumnDetails
         self.large_columns: Callable[[], Sequence[LargeColumn]] = tuple
         self.decoders = decoders
         self.width = width
@@ -261,12 +274,14 @@ class Begin(NamedTuple):
     """The beginning of a leader transaction: its id (GTID, or file:offset without GTIDs) and commit time in µs.
 
     ``sql_mode`` contains the modes that affect generated columns (``events.row_mode``); None means MySQL's default.
+    ``query`` is the Query event that begins the transaction; it is empty if the transaction has another beginning.
     """
 
     transaction: str
     gtid: str | None
     commit_us: int
     sql_mode: str | None = None
+    query: bytes = b""
 
 
 class Rows(NamedTuple):
@@ -390,6 +405,8 @@ class Chunk(NamedTuple):
     If ``piece`` is set (a number from 0), the table is copied as a whole, and all pieces together contain its rows.
     Then each bound is None or an empty tuple. If ``keys`` is set, the chunk contains the rows with these keys, and has
     no bounds.
+
+    ``types_json`` contains the types of the columns, also if ``columns_json`` does not.
     """
 
     table: Table
@@ -401,6 +418,8 @@ class Chunk(NamedTuple):
     ts_us: int
     piece: int | None = None
     keys: tuple[tuple[str, ...], ...] | None = None
+    types_json: str = ""
+    details: ColumnDetails = ColumnDetails()
 
 
 class Creation(NamedTuple):

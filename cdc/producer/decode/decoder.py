@@ -196,7 +196,7 @@ class WholeTransactions:
         if rows is None:
             return None
         name = gtid or str(transaction.events()[0].position)
-        return _new(RowsTransaction, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
+        return _new(RowsTransaction, (_new(Begin, (name, gtid, commit_us, mode, begin)), rows, file, end))
 
     def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
         """Decodes ``events``, which are exactly one transaction of rows; ``end_of_rows_only`` has found its end.
@@ -221,7 +221,7 @@ class WholeTransactions:
             return None
         last = events[-1]
         return RowsTransaction(
-            Begin(name or str(events[0].position), name, commit_us, mode), found, last.file, last.end
+            Begin(name or str(events[0].position), name, commit_us, mode, events[1].data), found, last.file, last.end
         )
 
 
@@ -421,7 +421,8 @@ class Decoder:
         self._tables.forget_ids()
         self._named = None
         self._in_transaction, self._saw_rows = True, False
-        return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us, mode)
+        query = event.data if event.type == et.QUERY else b""
+        return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us, mode, query)
 
     def _require_closed(self, event: RawEvent) -> None:
         if self._in_transaction or self._xa.is_open:

@@ -14,6 +14,7 @@ from struct import error as StructError
 
 from cdc.config.filters import Mask
 from cdc.errors import PromiseError
+from cdc.model.client_text import decoded
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import (
@@ -26,9 +27,20 @@ from cdc.producer.binlog.events import (
     RawEvent,
 )
 from cdc.producer.binlog.packets import SimpleTransaction, rows_event
-from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
+from cdc.producer.decode.changes import ColumnDetails, RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
-from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, past, table_map, table_name
+from cdc.producer.decode.table_map import (
+    CHARACTERS,
+    ENUM,
+    JSON,
+    SET,
+    Table,
+    column_details,
+    column_type,
+    past,
+    table_map,
+    table_name,
+)
 from cdc.producer.large_rows import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -185,6 +197,7 @@ class TableCache:
                 table = self._table(event, own)
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description, own))
             shape.large_columns = partial(self._large_columns, description, own)
+            shape.details = partial(self._details, description, own)
             shape.types_json = types_json(map(column_type, table.columns))
         except PromiseError as error:
             raise PromiseError(
@@ -208,6 +221,15 @@ class TableCache:
         # The columns are parsed again instead of kept: most tables never need them, and they would take as much memory
         # as the rest of a shape.
         return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0), own)
+
+    def _details(self, description: bytes, own: Mapping[int, int] | None) -> ColumnDetails:
+        columns = self._described(description, own).columns
+        members = [
+            (place, tuple(decoded(member, column.charset) for member in column.members))
+            for place, column in enumerate(columns)
+            if column.members
+        ]
+        return column_details(_BEFORE_DESCRIPTION + description)._replace(members=tuple(members))
 
     def _large_columns(self, description: bytes, own: Mapping[int, int] | None) -> list[LargeColumn]:
         return list(map(large_column, self._described(description, own).columns))

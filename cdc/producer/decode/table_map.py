@@ -15,6 +15,7 @@ from cdc.config.table_globs import named
 from cdc.errors import PromiseError
 from cdc.model.charset import bytes_of_character, member_texts
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
+from cdc.producer.decode.changes import ColumnDetails
 from cdc.sql.column_types import character_type, members_type
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "UUID",
     "Column",
     "Table",
+    "column_details",
     "column_type",
     "has_names",
     "past",
@@ -147,6 +149,24 @@ def table_map(
         raise PromiseError(f"unknown field {unknown[0]} of a table map", code="CDC-EVENT-UNKNOWN", where=where)
     columns = tuple(_columns(types, metas, optional, collations, characters))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
+
+
+_GEOMETRY, _GEOMETRY_TYPES, _POINT = 255, 7, 1
+
+
+def column_details(data: bytes) -> ColumnDetails:
+    """Parses which columns are NOT NULL, and which have the type POINT, from the ``data`` of a table map event."""
+    at = TABLE_MAP_NAMES_AT
+    for _ in range(2):
+        at += data[at] + 2
+    count, at = packed_integer(data, at)
+    types = data[at : at + count]
+    length, at = packed_integer(data, at + count)
+    at += length
+    nullable = int.from_bytes(data[at : at + (count + 7) // 8], "little")
+    geometries = iter(_integers(_optional(data[at + (count + 7) // 8 :]).get(_GEOMETRY_TYPES, b"")))
+    points = {place for place, kind in enumerate(types) if kind == _GEOMETRY and next(geometries, 0) == _POINT}
+    return ColumnDetails(frozenset(place for place in range(count) if not nullable >> place & 1), frozenset(points))
 
 
 def past(database: str, name: str) -> str:

@@ -17,6 +17,7 @@ from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
 from cdc.producer.large_rows import LargeText
 from cdc.producer.large_rows import checksum as checksum_of
+from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
 from cdc.producer.sink.plain_writes import PlainWrites, recovered, stamp, write_mark
 from cdc.producer.sink.record_parts import Headers, Message
@@ -52,7 +53,8 @@ class KafkaSink:
     ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which a
     transaction without an end was found. ``rewritten`` counts the committed records that readers can't see any more.
     ``shown`` is the position of the newest event message that is committed or in the open batch. ``records`` and
-    ``bytes`` count the messages in the open batch and their bytes.
+    ``bytes`` count the messages in the open batch and their bytes. ``debezium``, if it is set, writes Debezium's
+    messages beside the records.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class KafkaSink:
         self._ahead = recovered.ahead
         self._begun = recovered.begun
         self._partitioner = _partitioner(topics, recovered)
+        self.debezium: DebeziumSink | None = None
         self.records = 0
         self.bytes = 0
         self._committed_at = -NEVER
@@ -160,6 +163,8 @@ class KafkaSink:
                     whole = bytes(value) if isinstance(value, LargeText) else value
                     marked = [*headers, *self._stamp] if self._stamp else headers
                     batch.produce(topic, key, whole, time_ms, marked, partition)
+            if self.debezium is not None:
+                self.bytes += self.debezium.write(message, partitioner.next_sequence, batch)
             partitioner.count(topic, partition)
             self.records += 1
             self.bytes += len(value)
@@ -216,6 +221,8 @@ class KafkaSink:
 
     def count_chunk(self) -> None:
         """Counts the record that ``visible_chunk`` describes, so that the sink does not write it again."""
+        if self.debezium is not None:
+            self.debezium.require_no_chunk(self._partitioner.next_sequence)
         topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
         self._partitioner.count(topic, self._partitioner.next_partition(topic))
         self.records += 1
@@ -296,8 +303,9 @@ class KafkaSink:
         last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
         counts = self._partitioner.counts()
         entry = replace(
-            entry, counts=counts, last=last, shown=self.shown, fragmented=self._fragmented, marks=self._marks
-        )
+            entry, counts=counts, last=last, shown=self.shown, fragmented=self._fragmented, marks=self._marks,
+            debezium=dict(self.debezium.newest) if self.debezium is not None else {},
+        )  # fmt: skip
         if self._open is self._plain:
             if self.begun_at != NEVER:
                 self._open.commit(self.bytes)

@@ -202,7 +202,7 @@ class KafkaTransactions:
         self.begun_at = time.monotonic()
 
     def produce(
-        self, topic: str, key: bytes, value: bytes | None, time_ms: int, headers: Headers, partition: int
+        self, topic: str, key: bytes | None, value: bytes | None, time_ms: int, headers: Headers, partition: int
     ) -> None:
         """Adds a message to the open transaction. Raises PromiseError for a message that Kafka refuses."""
         deadline: _Deadline | None = None
@@ -214,7 +214,7 @@ class KafkaTransactions:
                 return
             except BufferError:
                 if is_only:
-                    raise self._too_large(topic, key, value or b"") from None
+                    raise self._too_large(topic, key or b"", value or b"") from None
                 # The brokers are slower than the leader, so the producer waits for room in the queue.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
@@ -226,7 +226,7 @@ class KafkaTransactions:
                     ) from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                    raise self._too_large(topic, key, value or b"") from None
+                    raise self._too_large(topic, key or b"", value or b"") from None
                 self.raise_refused()
                 raise write_error(error, topic) from None
 

@@ -38,6 +38,7 @@ from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Partition, Position, partition_name
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows import LargeText
+from cdc.producer.sink.debezium_marks import debezium_partitions, debezium_visible
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
@@ -106,7 +107,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     uncommitted = next(commit_log.entries(properties, topic=commits, resource=resource, committed=False), None)
     topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
-    open_in = unended(properties, [*partitions, (commits, 0)])
+    beside = debezium_partitions(topics, committed, uncommitted)
+    open_in = unended(properties, [*partitions, *beside, (commits, 0)])
     # With marks, open transactions are aborted before anything is read: a mark (module kafka.fragments) in a
     # transaction without an end can't be found, and readers will never obey it.
     has_marks = committed is not None and bool(committed.marks)
@@ -122,7 +124,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     shown = _shown(properties, topics.names, [each for each in (committed, uncommitted) if each is not None])
     # Incomplete records are left out, since an entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
-    entry = true_entry(whole, shown, since_last_start(every, committed), topics.names)
+    with_debezium = whole | debezium_visible(topics, beside, expired=_EXPIRED)
+    entry = true_entry(with_debezium, shown, since_last_start(every, committed), topics.names)
     if open_in and not has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
@@ -429,7 +432,9 @@ def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) 
     seen = {partition_name(partition): sequence for partition, sequence in visible.items()}
     # In layout "single" one partition contains all records, and entries do not contain its newest sequence.
     single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
-    return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
+    # Debezium's messages count only if their topics exist and have the profile's prefix.
+    debezium = {name: last for name, last in entry.debezium.items() if name in seen}
+    return all(seen.get(name, -1) >= last for name, last in ((entry.last or single) | debezium).items())
 
 
 def _all_shown(entry: Entry, shown: Position | None) -> bool:

@@ -292,7 +292,7 @@ class Router:
 
         This method runs for nearly every transaction, so it calls as few functions as possible.
         """
-        (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
+        (transaction, _, commit_us, mode, _), last = change.begin, len(change.rows) - 1
         if self._unfinished is not None or self.incomplete or is_large(change.rows, self._record_bytes):
             yield from self._event_by_event(change)
             return

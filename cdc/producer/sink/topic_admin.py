@@ -118,7 +118,8 @@ class TopicAdmin:
     The object lives as long as the process. ``suspects`` are topics that contained messages before this producer's
     first record. These messages are records that no entry counts, or a transaction without an end, which the recovery
     of the next sink rolls back. ``transactional`` is true if records are written in Kafka transactions (profile key
-    kafka.transactions).
+    kafka.transactions). ``debezium_prefix`` begins the names of the topics of Debezium's messages; it is empty if none
+    are written.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class TopicAdmin:
         self.times = TopicTimes(properties["bootstrap.servers"])
         self.suspects: set[str] = set()
         self.transactional = True
+        self.debezium_prefix = ""
 
     def require(self) -> None:
         """Creates the commit log if it is missing; in layout "single" also the topic.
@@ -193,6 +195,30 @@ class TopicAdmin:
             self._create(new)
         except KafkaException as error:
             raise write_error(error, min(names)) from None
+        return there | new
+
+    def open_debezium(self, names: set[str]) -> dict[str, int]:
+        """Creates missing topics of Debezium's messages, and returns the number of partitions of each topic.
+
+        Topics that exist already may have any messages and settings: Debezium itself may have written to them before.
+        Raises Disconnected if a transaction is open in them, and the translated errors of Kafka.
+        """
+        try:
+            known = known_topics(self.properties, names)
+            there = {name: len(topic.partitions) for name, topic in known.items()}
+            partitions = [(name, number) for name, count in there.items() for number in range(count)]
+            left = {topic for topic, _ in self.unended(partitions)} if partitions else set()
+            new = dict.fromkeys(names - known.keys(), self._partitions)
+            self._maker.create(new)
+        except KafkaException as error:
+            raise write_error(error, min(names)) from None
+        if left:
+            self.suspects |= left
+            raise Disconnected(
+                "a transaction was left open in the topic",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
+                where=f"topic {', '.join(sorted(left))}",
+            )
         return there | new
 
     def _used(self, topic: KnownTopic, name: str) -> int:

@@ -6,12 +6,14 @@ import signal
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_producer import POINTS
+from tests.checks.debezium import debezium_messages
 from tests.harness.programs import end_offset, records, run, run_well, write_profile
 from tests.harness.seed import SEED
 
@@ -31,7 +33,9 @@ def test_kills_at_named_points(
     layout = "per_table" if written == "per_table" else "single"
     # Most records are more than one message.
     limits = {"start": "now", "commit_records": 4, "record_bytes": 1000, "message_bytes": 1000}
-    topics = {"layout": layout, "prefix": name, "transactions": written != "plain"}
+    topics: dict[str, Any] = {"layout": layout, "prefix": name, "transactions": written != "plain"}
+    if written == "per_table":
+        topics["format"] = ["cdc", "debezium"]
     profile = write_profile(
         tmp_path,
         leader,
@@ -41,6 +45,7 @@ def test_kills_at_named_points(
         filters={"include_dbs": [name]},
         producer=limits,
         kafka=topics,
+        debezium={"topic_prefix": f"{name}.dbz"},
     )
     with leader.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -63,6 +68,12 @@ def test_kills_at_named_points(
     assert layout != "single" or end_offset(kafka, name) > 1.7 * len(found), "few records were several messages"
     values = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
     assert values == list(range(wanted)), f"seed {SEED}"
+    if written == "per_table":
+        beside = debezium_messages(kafka, prefix=f"{name}.dbz")
+        seen = {table: [each.value["after"]["i"] for each in beside[f"{name}.{table}"]] for table in "ab"}
+        assert seen["a"] == sorted(seen["a"]), f"seed {SEED}"
+        assert seen["b"] == sorted(seen["b"]), f"seed {SEED}"
+        assert sorted(seen["a"] + seen["b"]) == values, f"seed {SEED}"
     with capsys.disabled():
         print(f"\n{written}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
     assert killed.total() > 0.9 * KILLS, "the points were hardly met"

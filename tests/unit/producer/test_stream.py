@@ -40,6 +40,7 @@ class Sink:
     """Notes what is written and committed."""
 
     has_one_topic, is_full, begun_at, has_visible, visible_chunk = True, False, NEVER, False, None
+    debezium = None
 
     def __init__(self) -> None:
         self.records = self.bytes = 0

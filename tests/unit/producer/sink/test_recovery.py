@@ -127,6 +127,20 @@ def test_one_topic_needs_no_sequences_in_its_entries() -> None:
     assert chosen(History([], past[::-1]), {}, single) == past[2]
 
 
+def test_an_entry_needs_debeziums_messages_of_its_records() -> None:
+    place, records = ("p.d.t", 0), {("t", 0): 8}
+    past = [
+        Entry(next_sequence=number, position=POSITION, gtid_set="", server_uuid="u", debezium={"p.d.t/0": number - 2})
+        for number in (9, 5)
+    ]
+    single = Topics("t")
+    assert [Entry.parse(each.to_json(), where="") for each in past] == past
+    for seen, expected in ((7, past[0]), (6, past[1]), (3, past[1]), (1 << 63, past[0])):
+        assert true_entry(records | {place: seen}, None, iter(past), single) == expected
+    # The topic is gone, or belongs to a former prefix.
+    assert true_entry(records, None, iter(past), single) == past[0]
+
+
 def test_events_that_cannot_be_seen_are_shown_again() -> None:
     shown = [Position("binlog.000001", offset) for offset in (900, 500)]
     past = [

@@ -1,0 +1,57 @@
+"""Defines the formats of the messages in Kafka (profile key kafka.format), and the settings of Debezium's messages."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from cdc.config.topic_names import require_prefix
+from cdc.errors import UserError
+
+__all__ = ["CDC", "DEBEZIUM", "Debezium", "require_format"]
+
+CDC, DEBEZIUM = "cdc", "debezium"  # the formats of kafka.format
+
+
+def require_format(formats: Collection[str], *, transactions: bool) -> None:
+    """Raises UserError for a list of formats that is unknown, or that ``transactions`` (kafka.transactions) excludes.
+
+    Resuming, the consumer and the audit need the records, so their format can't be left out.
+    """
+    if sorted(formats) not in ([CDC], [CDC, DEBEZIUM]):
+        raise UserError(
+            f"{list(formats)!r} is no list of formats",
+            code="CDC-PROFILE-FORMAT",
+            where="profile key kafka.format",
+            hint=f'["{CDC}"], or ["{CDC}", "{DEBEZIUM}"] for Debezium\'s messages beside the records',
+        )
+    if DEBEZIUM in formats and not transactions:
+        raise UserError(
+            "Debezium's messages commit with the records, in a Kafka transaction",
+            code="CDC-PROFILE-FORMAT",
+            where="profile key kafka.format",
+            hint="leave kafka.transactions out, or debezium in kafka.format",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Debezium:
+    """The settings of Debezium's messages; each has the name of the setting in Debezium's MySQL connector, with ``_``
+    for a dot. ``topic_prefix`` is the name of the leader there; empty means ``mysql_resource_name``.
+    """
+
+    topic_prefix: str = ""
+    decimal_handling_mode: str = field(default="precise", metadata={"choices": ("precise", "double", "string")})
+    bigint_unsigned_handling_mode: str = field(default="long", metadata={"choices": ("long", "precise")})
+    binary_handling_mode: str = field(
+        default="bytes", metadata={"choices": ("bytes", "base64", "base64-url-safe", "hex")}
+    )
+    time_precision_mode: str = field(
+        default="adaptive_time_microseconds", metadata={"choices": ("adaptive_time_microseconds", "connect")}
+    )
+    enable_time_adjuster: bool = True
+    tombstones_on_delete: bool = True
+    provide_transaction_metadata: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a prefix that can't be part of a topic's name."""
+        if self.topic_prefix:
+            require_prefix(self.topic_prefix, "debezium.topic_prefix")

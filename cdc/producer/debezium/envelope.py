@@ -1,0 +1,239 @@
+"""Builds Debezium's messages of a record: one for each row, and their keys. Pure.
+
+Each message is derived from a record alone, besides what only the binlog's events contain (``TableDetails``, the
+session's thread), so the same record always becomes the same messages, in the same order.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from cdc.config.debezium import Debezium
+from cdc.config.topic_names import debezium_topic
+from cdc.model.gtid import is_gtid
+from cdc.model.position import Position
+from cdc.model.record import COPY, Record, Row
+from cdc.model.values import Value
+from cdc.producer.debezium.values import Convert, converter
+from cdc.sql.column_types import read_type
+
+__all__ = ["VERSION", "DebeziumMessage", "Envelopes", "TableDetails", "java_partition"]
+
+VERSION = "3.4.1.Final"  # the version of Debezium whose messages these are
+_OPERATIONS = {"Add": "c", "Update": "u", "Delete": "d", COPY: "r"}
+_NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+Headers = list[tuple[str, str | bytes | None]]
+
+
+class DebeziumMessage(NamedTuple):
+    """A message; ``value`` is None in a tombstone, ``key`` is None for a table without a key."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class TableDetails:
+    """The facts about a table that a record lacks: the types of its columns, and by their places which columns are NOT
+    NULL, which have the type POINT, and the members of ENUM and SET.
+    """
+
+    types: tuple[str, ...]
+    not_null: frozenset[int] = frozenset()
+    points: frozenset[int] = frozenset()
+    members: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+class _Place(NamedTuple):
+    """The columns of a table's key, and the functions that convert its columns' values."""
+
+    columns: tuple[str, ...]
+    key: tuple[int, ...]
+    convert: tuple[Convert, ...]
+
+    def image(self, cols: Sequence[Value] | None) -> dict[str, Any] | None:
+        if cols is None:
+            return None
+        return {name: convert(value) for name, convert, value in zip(self.columns, self.convert, cols, strict=True)}
+
+    def key_of(self, image: Mapping[str, Any]) -> bytes | None:
+        if not self.key:
+            return None
+        return orjson.dumps({self.columns[at]: image[self.columns[at]] for at in self.key})
+
+
+class Envelopes:
+    """Converts the records of one leader, in their order. ``prefix`` is the leader's name, and begins all topics."""
+
+    def __init__(self, *, prefix: str, modes: Debezium) -> None:
+        self._prefix = prefix
+        self._modes = modes
+        self._event: tuple[str, Position] | None = None
+        self._rows = 0
+        self._transaction = ""
+        self._order = 0
+        self._orders: dict[str, int] = {}
+        self._place = lru_cache(maxsize=10_000)(self._new_place)
+
+    def messages(
+        self, record: Record, details: TableDetails, *, server_id: int, thread: int | None, now_ns: int
+    ) -> Iterator[DebeziumMessage]:
+        """Yields the messages of the rows of ``record``. ``server_id`` and ``thread`` are of the event and of the
+        session that wrote it, ``now_ns`` is the time of the conversion.
+        """
+        uri, operation = record.uri, _OPERATIONS.get(record.operation)
+        if operation is None or uri.table is None:
+            return
+        place = self._place(record.columns, record.key or (), details)
+        topic = debezium_topic(self._prefix, uri.database, uri.table)
+        source = self._source(record, server_id=server_id, thread=thread)
+        # A large event becomes several records; Debezium counts its rows from the event's beginning.
+        event = (record.transaction, record.position)
+        self._rows, self._event = (self._rows if event == self._event else 0), event
+        for row in record.rows:
+            source["row"] = 0 if operation == "r" else self._rows
+            self._rows += 1
+            yield from self._of_row(topic, place, operation, row, _Context(record, source, now_ns))
+
+    def _of_row(
+        self, topic: str, place: _Place, operation: str, row: Row, context: "_Context"
+    ) -> Iterator[DebeziumMessage]:
+        before, after = place.image(row.before), place.image(row.after)
+        old = place.key_of(before) if before is not None else None
+        new = place.key_of(after) if after is not None else None
+        if operation == "u" and old != new and before is not None and after is not None:
+            # A new key is another row to readers: the row with the old key is deleted.
+            marked: Headers = [(_NEW_KEY, new)]
+            yield from self._deleted(topic, old, before, context, marked)
+            value = self._value("c", None, after, context)
+            yield DebeziumMessage(topic, new, value, [(_OLD_KEY, old)])
+        elif operation == "d" and before is not None:
+            yield from self._deleted(topic, old, before, context, [])
+        else:
+            yield DebeziumMessage(topic, new, self._value(operation, before, after, context), [])
+
+    def _deleted(
+        self, topic: str, key: bytes | None, before: dict[str, Any], context: "_Context", headers: Headers
+    ) -> Iterator[DebeziumMessage]:
+        yield DebeziumMessage(topic, key, self._value("d", before, None, context), headers)
+        if self._modes.tombstones_on_delete:
+            yield DebeziumMessage(topic, key, None, headers)
+
+    def _value(
+        self, operation: str, before: dict[str, Any] | None, after: dict[str, Any] | None, context: "_Context"
+    ) -> bytes:
+        record, source, now_ns = context
+        value = {
+            "before": before,
+            "after": after,
+            "source": source,
+            "transaction": self._transaction_block(record) if self._modes.provide_transaction_metadata else None,
+            "op": operation,
+            "ts_ms": now_ns // 1_000_000,
+            "ts_us": now_ns // 1000,
+            "ts_ns": now_ns,
+        }
+        try:
+            return orjson.dumps(value)
+        except (TypeError, ValueError):  # a number above 64 bits
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+    def _transaction_block(self, record: Record) -> dict[str, Any] | None:
+        if record.of_copy:
+            return None
+        if record.transaction != self._transaction:
+            self._transaction, self._order = record.transaction, 0
+            self._orders.clear()
+        name = f"{record.uri.database}.{record.uri.table}"
+        self._order += 1
+        self._orders[name] = self._orders.get(name, 0) + 1
+        return {
+            "id": record.transaction,
+            "total_order": self._order,
+            "data_collection_order": self._orders[name],
+        }
+
+    def _source(self, record: Record, *, server_id: int, thread: int | None) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "connector": "mysql",
+            "name": self._prefix,
+            "ts_ms": record.ts_us // 1000,
+            "snapshot": _snapshot(record),
+            "db": record.uri.database,
+            "sequence": None,
+            "ts_us": record.ts_us,
+            "ts_ns": record.ts_us * 1000,
+            "table": record.uri.table,
+            "server_id": server_id,
+            "gtid": record.transaction if is_gtid(record.transaction) else None,
+            "file": record.position.file,
+            "pos": record.position.offset,
+            "row": 0,
+            "thread": thread,
+            "query": None,
+        }
+
+    def _new_place(self, columns: tuple[str, ...], key: tuple[str, ...], details: TableDetails) -> _Place:
+        members = dict(details.members)
+        convert = tuple(
+            converter(
+                read_type(type_),
+                self._modes,
+                nullable=at not in details.not_null,
+                is_point=at in details.points,
+                members=members.get(at, ()),
+            )
+            for at, type_ in enumerate(details.types)
+        )
+        return _Place(columns, tuple(columns.index(name) for name in key), convert)
+
+
+class _Context(NamedTuple):
+    """What the messages of one record have in common."""
+
+    record: Record
+    source: dict[str, Any]
+    now_ns: int
+
+
+def _snapshot(record: Record) -> str:
+    """Returns how the rows came into the stream, in Debezium's words: by a copy of a whole table, or by its chunks."""
+    if record.range is None:
+        return "false"
+    return "true" if record.range.piece is not None else "incremental"
+
+
+_M, _R, _SEED = 0x5BD1E995, 24, 0x9747B28C
+_WORD = 0xFFFFFFFF
+
+
+def java_partition(key: bytes | None, partitions: int, *, number: int) -> int:
+    """Returns the partition that Kafka's Java client chooses for ``key`` (murmur2). Messages without a key take turns:
+    ``number`` is the number of the message.
+    """
+    if partitions == 1:
+        return 0
+    if key is None:
+        return number % partitions
+    return (_murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def _murmur2(data: bytes) -> int:
+    length = len(data)
+    hashed = (_SEED ^ length) & _WORD
+    whole = length & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * _M & _WORD
+        word = (word ^ word >> _R) * _M & _WORD
+        hashed = (hashed * _M & _WORD) ^ word
+    if length > whole:
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _M & _WORD
+    hashed = (hashed ^ hashed >> 13) * _M & _WORD
+    return hashed ^ hashed >> 15

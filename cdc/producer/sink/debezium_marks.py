@@ -1,0 +1,79 @@
+"""Reads the header of Debezium's messages that names the record that they were made of, and finds the newest message
+that readers can see in each partition.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, Self
+
+from confluent_kafka import Message
+
+from cdc.kafka.partitions import backwards, begin_offsets
+from cdc.kafka.topics import admin_client, known_topics
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Partition, partition_of
+from cdc.producer.sink.topic_admin import TopicAdmin, described
+
+__all__ = ["MADE_OF", "MadeOf", "debezium_partitions", "debezium_visible"]
+
+MADE_OF = "cdc_record"
+
+
+class MadeOf(NamedTuple):
+    """The header ``cdc_record``: the record of which a message was made, and the ``number`` of the message among the
+    messages of that record.
+    """
+
+    resource: str
+    sequence: int
+    number: int
+    checksum: int
+
+    @classmethod
+    def of(cls, message: Message) -> Self | None:
+        """Parses the header of ``message``; returns None for a message that another program has written."""
+        text = dict(message.headers() or []).get(MADE_OF)
+        if not isinstance(text, bytes):
+            return None
+        resource, *numbers = text.decode().split(" ")
+        return cls(resource, *map(int, numbers))
+
+    def text(self) -> str:
+        return f"{self.resource} {self.sequence} {self.number} {self.checksum}"
+
+
+def debezium_partitions(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
+    """Returns the partitions of Debezium's messages that ``entries`` name and that exist. Raises KafkaException."""
+    named = {partition_of(name) for entry in entries if entry for name in entry.debezium}
+    known = known_topics(topics.properties, {topic for topic, _ in named}) if named else {}
+    return sorted((topic, number) for topic, number in named if topic in known and number in known[topic].partitions)
+
+
+def debezium_visible(topics: TopicAdmin, partitions: Collection[Partition], *, expired: int) -> dict[Partition, int]:
+    """Returns the newest sequence of whose record readers can see a message in each of ``partitions``, -1 if there is
+    none, and ``expired`` if retention or compaction has removed it. Partitions whose topic does not have the profile's
+    prefix are left out.
+
+    Raises Disconnected and KafkaException.
+    """
+    own = [each for each in partitions if topics.debezium_prefix and each[0].startswith(f"{topics.debezium_prefix}.")]
+    if not own:
+        return {}
+    with admin_client(topics.properties) as admin:
+        settings = described(admin, {topic for topic, _ in own})
+    begins = begin_offsets(topics.properties, own)
+    found: dict[Partition, int] = {}
+    for partition in own:
+        seen = _newest(topics, partition, committed=True)
+        if "compact" in settings.get(partition[0], {}).get("cleanup.policy", "compact"):
+            # Compaction removes a message only when a later one has its key, or long after a tombstone: so the newest
+            # one may be gone. A rolled back transaction shows as messages that only a reader of all messages sees.
+            seen = expired if _newest(topics, partition, committed=False) == seen else seen
+        elif seen < 0 and begins[partition] > 0:
+            seen = expired
+        found[partition] = seen
+    return found
+
+
+def _newest(topics: TopicAdmin, partition: Partition, *, committed: bool) -> int:
+    marks: Iterator[MadeOf | None] = backwards(topics.properties, partition, committed=committed, pick=MadeOf.of)
+    return next((mark.sequence for mark in marks if mark is not None), -1)

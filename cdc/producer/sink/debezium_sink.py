@@ -1,0 +1,205 @@
+"""Writes Debezium's messages of each record into the same Kafka transaction, each of them once.
+
+Each message names, in the header ``cdc_record``, the record that it was made of: the leader's name, the record's
+sequence, the number of the message among the record's messages, and the record's CRC-32. A partition gets its messages
+in this order, and none while an unfinished transaction blocks it. So the newest message that readers can see in a
+partition shows which messages are still to be written there, also if readers see a Kafka transaction in some topics and
+not in others.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import orjson
+
+from cdc.config.topic_names import debezium_topic
+from cdc.errors import PromiseError, UserError
+from cdc.kafka.partitions import backwards
+from cdc.model.position import Partition, partition_name
+from cdc.model.record import Record
+from cdc.producer.binlog.events import HEADER_BYTES
+from cdc.producer.debezium.envelope import DebeziumMessage, Envelopes, TableDetails, java_partition
+from cdc.producer.decode.changes import Begin, Change, Chunk, Copied, Rows, RowsTransaction, Table, TableShape
+from cdc.producer.large_rows import checksum
+from cdc.producer.sink.debezium_marks import MADE_OF, MadeOf
+from cdc.producer.sink.kafka_transactions import KafkaTransactions
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.recovery import without_types
+from cdc.producer.sink.topic_admin import TopicAdmin
+
+__all__ = ["DebeziumSink"]
+
+_THREAD_ID = slice(HEADER_BYTES, HEADER_BYTES + 4)  # of the session, in a Query event
+_ANEW = (
+    'start once with kafka.format = ["cdc"], or set another debezium.topic_prefix; then have the rows copied into '
+    "Debezium's topics with cdc-producer PROFILE --copy"
+)
+
+
+@dataclass(slots=True)
+class _Topic:
+    """A topic that is open: the number of its partitions, and of the messages written to it."""
+
+    partitions: int
+    written: int = 0
+    # Maps each partition to the messages that readers see already: to the checksum of their record, by sequence and
+    # number.
+    visible: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+
+
+class DebeziumSink:
+    """Writes the messages of the records from ``next_sequence`` on; ``newest`` is the newest sequence in each
+    ``topic/partition``, as in the commit log's entries.
+    """
+
+    def __init__(
+        self,
+        topics: TopicAdmin,
+        envelopes: Envelopes,
+        *,
+        resource: str,
+        next_sequence: int,
+        newest: Mapping[str, int],
+    ) -> None:
+        self._admin = topics
+        self._envelopes = envelopes
+        self._resource = quote(resource, safe="")
+        self._next_sequence = next_sequence
+        own = f"{topics.debezium_prefix}."
+        self.newest = {name: sequence for name, sequence in newest.items() if name.startswith(own)}
+        self._topics: dict[str, _Topic] = {}
+        self._details: dict[Table, tuple[TableShape | None, TableDetails]] = {}
+        self._thread: int | None = None
+
+    def note(self, change: Change) -> None:
+        """Remembers what the records of ``change`` do not contain; to be called before they are written."""
+        match change:
+            case RowsTransaction():
+                self._begin(change.begin)
+                for rows in change.rows:
+                    self._learn(rows.table)
+            case Begin():
+                self._begin(change)
+            case Rows():
+                self._learn(change.table)
+            case Copied(content=Chunk() as chunk):
+                details = TableDetails(_types(chunk.types_json), *chunk.details)
+                self._details[chunk.table] = None, details
+
+    def missing(self, change: Change) -> set[str]:
+        """Returns the topics of ``change`` that are not open yet. Opening them may take longer than a Kafka transaction
+        may last.
+        """
+        match change:
+            case RowsTransaction():
+                names = {rows.table.names for rows in change.rows}
+            case Rows():
+                names = {change.table.names}
+            case Copied(content=Chunk() as chunk):
+                names = {chunk.table}
+            case _:
+                return set()
+        return {debezium_topic(self._admin.debezium_prefix, *each) for each in names} - self._topics.keys()
+
+    def open(self, names: set[str]) -> None:
+        """Creates missing topics, and finds out which messages readers see in them already.
+
+        Raises UserError for a topic of another leader, Disconnected, and the translated errors of Kafka.
+        """
+        for name, partitions in self._admin.open_debezium(names).items() if names else ():
+            topic = _Topic(partitions)
+            for number in range(partitions):
+                if found := self._visible((name, number)):
+                    topic.visible[number] = found
+            self._topics[name] = topic
+
+    def write(self, message: Message, sequence: int, batch: KafkaTransactions) -> int:
+        """Writes the messages of the record in ``message`` into the open transaction; returns their size in bytes.
+
+        Raises PromiseError if readers see messages of this record that were made of another one.
+        """
+        record = Record.parse(bytes(message.value), where=f"record {sequence}")
+        if record.uri.table is None or not record.rows:
+            return 0
+        table = record.uri.database, record.uri.table
+        header = dict(message.headers).get("mysql_binlog_headers")
+        server_id = orjson.loads(header)["server_id"] if header else 0
+        thread = None if record.of_copy else self._thread
+        of_record, size = checksum(without_types(message.value)), 0
+        made = self._envelopes.messages(
+            record, self._details[table][1], server_id=server_id, thread=thread, now_ns=time.time_ns()
+        )
+        for number, each in enumerate(made):
+            mark = MadeOf(self._resource, sequence, number, of_record)
+            size += self._send(each, mark, message.time_ms, batch)
+        return size
+
+    def require_no_chunk(self, sequence: int) -> None:
+        """Raises PromiseError: readers see a chunk of a copy, with the ``sequence``, but perhaps not its messages, and
+        its rows can't be read again as they were.
+        """
+        raise PromiseError(
+            f"record {sequence}, which a copy wrote, is committed, but perhaps not its messages in Debezium's topics",
+            code="CDC-DEBEZIUM-MESSAGES-LOST",
+            where=f"topics {self._admin.debezium_prefix}.*",
+            hint=_ANEW,
+        )
+
+    def _send(self, each: DebeziumMessage, mark: MadeOf, time_ms: int, batch: KafkaTransactions) -> int:
+        if each.topic not in self._topics:
+            self.open({each.topic})
+        topic = self._topics[each.topic]
+        number = java_partition(each.key, topic.partitions, number=mark.sequence + mark.number)
+        place = each.topic, number
+        if number not in topic.visible or not self._is_visible(topic.visible[number], mark, place):
+            headers = [*each.headers, (MADE_OF, mark.text())]
+            batch.produce(each.topic, each.key, each.value, time_ms, headers, number)
+        self.newest[partition_name(place)] = mark.sequence
+        return len(each.key or b"") + len(each.value or b"")
+
+    def _is_visible(self, visible: dict[tuple[int, int], int], mark: MadeOf, place: Partition) -> bool:
+        """Whether readers see the message already, so that it is not written again."""
+        found = visible.pop((mark.sequence, mark.number), None)
+        if found is None and (not visible or (mark.sequence, mark.number) > max(visible)):
+            return False
+        if found != mark.checksum:
+            raise PromiseError(
+                f"readers see messages behind record {mark.sequence} already, or of another record of that number",
+                code="CDC-DEBEZIUM-MESSAGES-LOST",
+                where=f"topic {place[0]}, partition {place[1]}",
+                hint=_ANEW,
+            )
+        return True
+
+    def _visible(self, partition: Partition) -> dict[tuple[int, int], int]:
+        found: dict[tuple[int, int], int] = {}
+        for made in self._marks(partition):
+            if made is None or made.sequence < self._next_sequence:
+                break
+            found[made.sequence, made.number] = made.checksum
+        return found
+
+    def _marks(self, partition: Partition) -> Iterator[MadeOf | None]:
+        for made in backwards(self._admin.properties, partition, pick=MadeOf.of):
+            if made is not None and made.resource != self._resource:
+                raise UserError(
+                    f"the topic has messages of another leader, {made.resource!r}",
+                    code="CDC-TOPIC-OTHER-LEADER",
+                    where=f"topic {partition[0]}",
+                    hint="set debezium.topic_prefix to tell the leaders' topics apart",
+                )
+            yield made
+
+    def _begin(self, begin: Begin) -> None:
+        self._thread = int.from_bytes(begin.query[_THREAD_ID], "little") if begin.query else None
+
+    def _learn(self, shape: TableShape) -> None:
+        known = self._details.get(shape.names)
+        if known is None or known[0] is not shape:
+            self._details[shape.names] = shape, TableDetails(_types(shape.types_json), *shape.details())
+
+
+def _types(types_json: str) -> tuple[str, ...]:
+    return tuple(orjson.loads(f"{{{types_json[1:]}}}")["types"])

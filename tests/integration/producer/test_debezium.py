@@ -1,0 +1,204 @@
+"""Messages in Debezium's format beside the records: what they say, and that they come exactly once."""
+
+import os
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from cdc.kafka import commit_log
+from cdc.kafka.partitions import end_offsets
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from tests.checks.debezium import Comparison, DebeziumTopicMessage, debezium_messages
+from tests.generators.random_keys import random_history
+from tests.harness.debezium import VERSION, debezium
+from tests.harness.dump import restore
+from tests.harness.programs import after_now, as_json, own_name, refused, run_well, write_profile
+from tests.harness.seed import SEED
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import until
+
+ALL_TYPES = Path(__file__).parents[2] / "data" / "all_types.sql"
+HISTORIES = int(os.environ.get("CDC_DEBEZIUM_HISTORIES", "40"))
+FORMATS = {"format": ["cdc", "debezium"]}
+pytestmark = pytest.mark.integration
+
+
+def execute(leader: MySql, *statements: str) -> None:
+    with leader.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def short(messages: list[DebeziumTopicMessage]) -> list[tuple[object, ...]]:
+    """What a message says in short: operation, key, images, snapshot."""
+    found: list[tuple[object, ...]] = []
+    for each in messages:
+        if each.value is None:
+            found.append(("tombstone", each.key))
+            continue
+        value = each.value
+        found.append((value["op"], each.key, value["before"], value["after"], value["source"]["snapshot"]))
+    return found
+
+
+def test_messages_beside_the_records(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    execute(
+        leader, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, at DATETIME(6) NOT NULL)",
+        f"CREATE TABLE {name}.keyless (p POINT)", f"INSERT INTO {name}.t VALUES (1, '2020-01-01 00:00:00.000001')",
+    )  # fmt: skip
+    profile = write_profile(
+        tmp_path, leader, kafka, name=name, kafka=FORMATS, filters={"include_dbs": [name]}, producer={"start": "copy"},
+        debezium={"topic_prefix": f"{name}.dbz", "provide_transaction_metadata": True},
+    )  # fmt: skip
+    run_well("cdc-producer", profile, "--until-current")
+    execute(
+        leader, "BEGIN", f"INSERT INTO {name}.t VALUES (2, '2020-01-01')", f"UPDATE {name}.t SET id = id + 10",
+        f"DELETE FROM {name}.t WHERE id = 11", f"INSERT INTO {name}.keyless VALUES (POINT(1, 2))", "COMMIT",
+    )  # fmt: skip
+    run_well("cdc-producer", profile, "--until-current")
+
+    found = debezium_messages(kafka, prefix=f"{name}.dbz")
+    assert set(found) == {f"{name}.t", f"{name}.keyless"}
+    one, two = 1_577_836_800_000_001, 1_577_836_800_000_000
+    assert short(found[f"{name}.t"]) == [
+        ("r", {"id": 1}, None, {"id": 1, "at": one}, "incremental"),
+        ("c", {"id": 2}, None, {"id": 2, "at": two}, "false"),
+        ("d", {"id": 1}, {"id": 1, "at": one}, None, "false"),
+        ("tombstone", {"id": 1}),
+        ("c", {"id": 11}, None, {"id": 11, "at": one}, "false"),
+        ("d", {"id": 2}, {"id": 2, "at": two}, None, "false"),
+        ("tombstone", {"id": 2}),
+        ("c", {"id": 12}, None, {"id": 12, "at": two}, "false"),
+        ("d", {"id": 11}, {"id": 11, "at": one}, None, "false"),
+        ("tombstone", {"id": 11}),
+    ]
+    (point,) = found[f"{name}.keyless"]
+    assert point.key is None
+    assert {**point.value["after"]["p"], "wkb": None} == {"x": 1.0, "y": 2.0, "wkb": None, "srid": None}
+    record = as_json(profile)[-1]
+    source, at = point.value["source"], record["transaction"]["ts_us"]
+    assert source["thread"] > 0
+    assert source | {"thread": None} == {
+        "version": VERSION, "connector": "mysql", "name": f"{name}.dbz", "ts_ms": at // 1000,
+        "snapshot": "false", "db": name, "sequence": None, "ts_us": at,
+        "ts_ns": at * 1000, "table": "keyless", "server_id": 1,
+        "gtid": record["transaction"]["id"], "file": record["bn_file"]["fileName"], "pos": record["bn_file"]["offset"],
+        "row": 0, "thread": None, "query": None,
+    }  # fmt: skip
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    newest = next(commit_log.entries(properties, topic=f"{name}.commits", resource=name))
+    places = {f"{name}.dbz.{name}.t/0": record["sequence"] - 1, f"{name}.dbz.{name}.keyless/0": record["sequence"]}
+    assert newest.debezium == places
+    assert point.value["transaction"] == {
+        "id": record["transaction"]["id"], "total_order": 7, "data_collection_order": 1,
+    }  # fmt: skip
+
+
+def test_what_readers_see_already_is_not_written_again(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    """As behind a commit that came late: the topics have messages of records that the commit log does not count."""
+    name = own_name(tmp_path)
+    start = after_now(leader)
+    execute(leader, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    execute(leader, f"INSERT INTO {name}.t VALUES (1), (2)")
+    behind = after_now(leader)
+
+    def profile(topic: str, start: str, **more: str) -> Path:
+        return write_profile(
+            tmp_path, leader, kafka, name=topic, kafka=FORMATS, filters={"include_dbs": [name]},
+            producer={"start": start}, debezium={"topic_prefix": f"{name}.dbz"}, **{"resource": name} | more,
+        )  # fmt: skip
+
+    run_well("cdc-producer", profile(f"{name}_1", start), "--until-current")
+    execute(leader, f"INSERT INTO {name}.t VALUES (3)", f"INSERT INTO {name}.t VALUES (4)")
+    run_well("cdc-producer", profile(f"{name}_2", start), "--until-current")
+    found = debezium_messages(kafka, prefix=f"{name}.dbz")[f"{name}.t"]
+    assert [each.key["id"] for each in found] == [1, 2, 3, 4]
+
+    other = refused("cdc-producer", profile(f"{name}_3", behind), "--until-current", status=3)
+    assert "CDC-DEBEZIUM-MESSAGES-LOST" in other
+    other = refused("cdc-producer", profile(f"{name}_4", start, resource=f"{name}_4"), "--until-current")
+    assert "the topic has messages of another leader" in other
+    assert len(debezium_messages(kafka, prefix=f"{name}.dbz")[f"{name}.t"]) == len(found)
+
+
+def test_formats_that_no_profile_can_have(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    profile = write_profile(tmp_path, leader, kafka, name=name, kafka=FORMATS | {"transactions": False})
+    assert "Debezium's messages commit with the records" in refused("cdc-producer", profile)
+    profile = write_profile(tmp_path, leader, kafka, name=name, kafka={"format": ["debezium"]})
+    assert "is no list of formats" in refused("cdc-producer", profile)
+
+
+_SNAPSHOT = """
+CREATE DATABASE snap;
+CREATE TABLE snap.t (id INT PRIMARY KEY, j JSON, at DATETIME(3), ts TIMESTAMP NULL, b BIT(5), d DATE NOT NULL, p POINT,
+ n DECIMAL(10,2), f FLOAT, s SET('a','b'), u BIGINT UNSIGNED, v VARBINARY(4));
+INSERT INTO snap.t VALUES (1, '{"b":1,"a":[1, 2.5]}', '2020-01-01 00:00:00.123', '2020-01-01 10:00:00', 5, '2021-01-01',
+ POINT(1, 2), -1.5, 0.1, 'a,b', 18446744073709551615, x'01ff'),
+ (2, NULL, NULL, NULL, NULL, '2021-01-01', NULL, NULL, NULL, NULL, NULL, NULL);
+CREATE TABLE snap.keyless (a INT);
+INSERT INTO snap.keyless VALUES (1), (1);
+"""
+_END = "CREATE DATABASE the_end; CREATE TABLE the_end.t (id INT PRIMARY KEY); INSERT INTO the_end.t VALUES (1)"
+_PRECISE = {
+    "decimal.handling.mode": "string", "bigint.unsigned.handling.mode": "precise", "binary.handling.mode": "hex",
+    "time.precision.mode": "connect",
+}  # fmt: skip
+
+
+def random_work(leader: MySql, *, histories: int) -> None:
+    """Histories of tables with any keys; what the server refuses leaves nothing in the log."""
+    chance = random.Random(f"{SEED} debezium")
+    execute(leader, "CREATE DATABASE work")
+    with leader.root(charset="utf8mb4", database="work") as connection, connection.cursor() as cursor:
+        for number in range(histories):
+            history = random_history(chance, f"t{number}", transactions=20)
+            for statements in (history.definitions, *history.transactions):
+                cursor.execute("BEGIN")
+                for statement in statements:
+                    with suppress(pymysql.MySQLError):
+                        cursor.execute(statement)
+                cursor.execute("COMMIT")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("modes", [{}, _PRECISE], ids=["default", "precise"])
+def test_messages_are_those_of_debezium(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, modes: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Both read one leader: a snapshot, all types, random histories. Each field is compared.
+
+    In `make test` test_messages_beside_the_records has what a message consists of, and the unit tests have the values.
+    """
+    leader, kafka = mysql_server(server_id=61), kafka_broker(settings={"message.max.bytes": "104857600"})
+    restore(leader, _SNAPSHOT)
+    own = {key.replace(".", "_"): value for key, value in modes.items()}
+    profile = write_profile(
+        tmp_path, leader, kafka, name="records", kafka=FORMATS, producer={"start": "copy"},
+        debezium={"topic_prefix": "ours", "provide_transaction_metadata": True} | own,
+    )  # fmt: skip
+    run_well("cdc-producer", profile, "--until-current")
+    settings = {"provide.transaction.metadata": "true"} | modes
+    with debezium(tmp_path / "debezium", leader, kafka, prefix="theirs", settings=settings) as connector:
+        until(lambda: "INFO: Connected to 127.0.0.1" in connector.said(), what="Debezium to follow the binlog")
+        restore(leader, ALL_TYPES.read_text())
+        random_work(leader, histories=HISTORIES)
+        restore(leader, _END)
+        run_well("cdc-producer", profile, "--until-current")
+        end, properties = ("theirs.the_end.t", 0), {"bootstrap.servers": kafka.bootstrap_servers}
+        until(lambda: end[0] in kafka.admin().list_topics(timeout=10).topics, what="Debezium's last topic")
+        until(lambda: end_offsets(properties, [end])[end] > 0, what="Debezium's last message")
+        theirs = debezium_messages(kafka, prefix="theirs")
+    comparison = Comparison()
+    comparison.compare(debezium_messages(kafka, prefix="ours"), theirs)
+    with capsys.disabled():
+        print(f"\n{comparison.messages} messages, {comparison.equal} fields equal, different: {dict(comparison.known)}")
+    assert not comparison.others, "\n".join(comparison.others[:40])
+    assert set(comparison.known) <= {"types", "values", "snapshots"}
+    assert comparison.messages > HISTORIES
