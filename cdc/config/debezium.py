@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from cdc.config.topic_names import require_prefix
+from cdc.config.topic_names import Topics, require_prefix
 from cdc.errors import UserError
 
-__all__ = ["CDC", "DEBEZIUM", "Debezium", "require_format"]
+__all__ = ["CDC", "DEBEZIUM", "Debezium", "require_format", "require_other_topics"]
 
 CDC, DEBEZIUM = "cdc", "debezium"  # the formats of kafka.format
 
@@ -30,6 +30,33 @@ def require_format(formats: Collection[str], *, transactions: bool) -> None:
             where="profile key kafka.format",
             hint="leave kafka.transactions out, or debezium in kafka.format",
         )
+
+
+def require_other_topics(prefix: str, topics: Topics) -> None:
+    """Raises UserError if a topic of Debezium's messages, ``<prefix>.<database>.<table>``, might have the name of one
+    of the records' ``topics``: readers of records do not know Debezium's messages.
+
+    Kafka refuses two topics whose names differ only in dots and underscores, so these count as equal.
+    """
+    require_prefix(prefix, "debezium.topic_prefix")
+    debezium = _in_metrics(f"{prefix}.")
+    named = [_in_metrics(name).removeprefix(debezium) for name in (topics.topic, topics.commits, topics.copies)
+             if _in_metrics(name).startswith(debezium)]  # fmt: skip
+    key = "kafka.topic" if any("_" in rest for rest in named) else ""
+    if _in_metrics(topics.prefix).startswith(debezium):
+        key = "kafka.prefix"
+    if key:
+        raise UserError(
+            f"a topic of Debezium's messages, {prefix}.<database>.<table>, might have the name of a topic of records",
+            code="CDC-PROFILE-DEBEZIUM-TOPICS",
+            where=f"profile keys debezium.topic_prefix and {key}",
+            hint=f"set debezium.topic_prefix to a name with which {key} does not begin; if it is left out, it is "
+            "mysql_resource_name",
+        )
+
+
+def _in_metrics(name: str) -> str:
+    return name.replace(".", "_")
 
 
 @dataclass(frozen=True, slots=True)

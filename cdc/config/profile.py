@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from cdc.config.debezium import CDC, DEBEZIUM, Debezium, require_format
+from cdc.config.debezium import CDC, DEBEZIUM, Debezium, require_format, require_other_topics
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.toml_tables import build, lacking, output_of, parsed, resolved, resolved_text, text_of
-from cdc.config.topic_names import PER_TABLE, SINGLE, Topics, require_prefix
+from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, executed_before, is_gtid
 from cdc.model.names import folded
@@ -488,10 +488,12 @@ class Profile:
     web: Web = field(default_factory=Web)
 
     def __post_init__(self) -> None:
-        """Raises UserError for invalid renames, and for a leader's name that Debezium's topics can't have."""
+        """Raises UserError for invalid renames, and for a leader's name that Debezium's topics can't have or that would
+        give them the names of other topics.
+        """
         Renames(self.renames, own=self.consumer.schema)
         if DEBEZIUM in self.kafka.format:
-            require_prefix(self.debezium_prefix, "debezium.topic_prefix")
+            require_other_topics(self.debezium_prefix, self.kafka.topics())
 
     @property
     def debezium_prefix(self) -> str:
