@@ -9,14 +9,15 @@ from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr
 from cdc.errors import CdcError, UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, BrokerLog, question_error
-from cdc.kafka.topics import admin_client, require_answer, topics_shown
+from cdc.kafka.topics import admin_client, reconnecting, require_answer, topics_shown
 from cdc.model.commit_entry import Commits
 from cdc.service.http_endpoint import Check
 
 __all__ = ["Brokers", "Rights", "missing_rights"]
 
 _ANSWER_SECONDS = 2.0
-# After an outage the health check must soon succeed again, so librdkafka retries each address at least this often.
+# After an outage the health check must soon succeed again, so librdkafka retries each address at least this often
+# unless the profile has other intervals.
 _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
@@ -25,7 +26,7 @@ class Brokers:
     checks use again. ``properties`` are librdkafka's properties, with the brokers' addresses."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
-        self._properties = properties | _RECONNECT
+        self._properties = reconnecting(properties, _RECONNECT)
         self._log = BrokerLog()
         self._admin: AdminClient | None = None
 

@@ -22,6 +22,7 @@ __all__ = [
     "any_time_command",
     "any_time_hint",
     "known_topics",
+    "reconnecting",
     "require_answer",
     "required_topics",
     "topics_shown",
@@ -33,6 +34,7 @@ _ANSWER_SECONDS = 10.0
 _KEPT_SECONDS = 30.0
 # By default librdkafka waits up to 10 s before it tries to reach an unreachable broker again.
 _RECONNECT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
+_RECONNECT_PROPERTIES = "reconnect.backoff."
 _clients: dict[Hashable, tuple[AdminClient, float]] = {}
 _lock = Lock()
 
@@ -46,13 +48,22 @@ def admin_client(properties: Mapping[str, Any]) -> Iterator[AdminClient]:
     with _lock:
         client, since = _clients.pop(key, (None, 0.0))
     if client is None or time.monotonic() > since + _KEPT_SECONDS:
-        client, since = AdminClient(_RECONNECT | dict(properties), logger=LIBRDKAFKA), time.monotonic()
+        client, since = AdminClient(reconnecting(properties, _RECONNECT), logger=LIBRDKAFKA), time.monotonic()
         # If the first request of a new client is list_offsets, one client in fifteen waits 3 s for the answer
         # (librdkafka 2). So a different request is sent first.
         require_answer(client, _ANSWER_SECONDS)
     yield client
     with _lock:
         _clients[key] = client, since
+
+
+def reconnecting(properties: Mapping[str, Any], defaults: Mapping[str, int]) -> dict[str, Any]:
+    """Returns librdkafka's ``properties`` with ``defaults``, our own intervals between attempts to connect, unless the
+    profile sets one of the intervals: librdkafka refuses a shortest interval above the longest one, so the two must
+    come from the same place.
+    """
+    is_set = any(name.startswith(_RECONNECT_PROPERTIES) for name in properties)
+    return dict(properties) if is_set else {**defaults, **properties}
 
 
 def require_answer(client: AdminClient, seconds: float) -> None:
