@@ -121,10 +121,12 @@ def parked(records: DataFrame, resource: str) -> Query[list[Act]]:
         _cell("table_name", "String"),
         _cell("state", "Enum").alias("state"),
     )
-    waiting = rows.where("state IN ('parked', 'partial')").drop("state").distinct()
-    # The follower's note comes after all effects that the leader's record itself has.
+    waiting = rows.where("state IN ('parked', 'partial')").drop("state")
+    # The follower's note comes after all effects that the leader's record itself has. A note may be there several
+    # times; Spark's distinct would cost a shuffle.
     return Query(
-        waiting, lambda found: [Act(row[0], _LAST, PARKS, str(Uri(resource, row[1], row[2]))) for row in found]
+        waiting,
+        lambda found: [Act(row[0], _LAST, PARKS, str(Uri(resource, row[1], row[2]))) for row in sorted(set(found))],
     )
 
 
