@@ -55,7 +55,7 @@ class Commands:
         name = parts.path.removeprefix(PATH)
         if not self._token:
             return HTTPStatus.FORBIDDEN, "this program takes no commands, because its profile has no metrics.token"
-        # The comparison takes the same time for each wrong token, so nobody can find the token by measuring.
+        # The comparison takes the same time for each wrong token, so nobody can guess it piece by piece.
         given = authorization.removeprefix(_BEARER).encode("utf-8", "surrogateescape")
         if not authorization.startswith(_BEARER) or not hmac.compare_digest(given, self._token):
             return HTTPStatus.UNAUTHORIZED, "the token is missing or is not the one in the profile key metrics.token"
@@ -91,13 +91,8 @@ def send(metrics: Metrics, name: str, **number: int) -> str:
         )
     host = _ANY_ADDRESS.get(metrics.host, metrics.host)
     where = f"{host}:{metrics.port} (profile table metrics)"
-    connection = HTTPConnection(host, metrics.port, timeout=_SECONDS)
     try:
-        connection.request(
-            "POST", f"{PATH}{name}?{urlencode(number)}", headers={"Authorization": f"{_BEARER}{metrics.token}"}
-        )
-        answer = connection.getresponse()
-        says = _sentence(answer.read())
+        status, says = _posted(host, metrics, f"{PATH}{name}?{urlencode(number)}")
     except (OSError, HTTPException) as error:
         raise UserError(
             f"no program takes commands: {error or type(error).__name__}",
@@ -106,9 +101,7 @@ def send(metrics: Metrics, name: str, **number: int) -> str:
             hint="send it from where the program runs, with the profile that it was started with; a program that does "
             "not run needs no command: change the profile instead",
         ) from None
-    finally:
-        connection.close()
-    if answer.status != HTTPStatus.OK:
+    if status != HTTPStatus.OK:
         raise UserError(
             f"the program refuses the command: {says}",
             code="CDC-COMMAND-REFUSED",
@@ -116,6 +109,17 @@ def send(metrics: Metrics, name: str, **number: int) -> str:
             hint="metrics.port and metrics.token must be those with which the program was started",
         )
     return says
+
+
+def _posted(host: str, metrics: Metrics, target: str) -> tuple[int, str]:
+    """Sends the request, and returns the status and sentence of the answer. Raises OSError and HTTPException."""
+    connection = HTTPConnection(host, metrics.port, timeout=_SECONDS)
+    try:
+        connection.request("POST", target, headers={"Authorization": f"{_BEARER}{metrics.token}"})
+        answer = connection.getresponse()
+        return answer.status, _sentence(answer.read())
+    finally:
+        connection.close()
 
 
 def _sentence(body: bytes) -> str:

@@ -90,16 +90,15 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
     records = in_one_part(new.unionByName(held.records)) if held else new
-    sequences = StatementSequences(replication.resource, notes.numbered)
+    sequences = StatementSequences(resource, notes.numbered)
     of_ids = [partial(id_ranges, records=size)] if held or for_state else []
     new_transactions, (found, unreached_starts, committed, *ids) = transactions(
         new, sequences=sequences, ends=ends, queries=(watermark, unreached, commits, *of_ids)
     )
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
-    base_copy = _base_copy(records, all_transactions, contents, replication.resource)
+    base_copy = _base_copy(records, all_transactions, contents, resource)
     acts = {side: _behind(those, base_copy, side) for side, those in all_acts.items()}
-    if waiting:
-        acts[LEADER] = [*acts.get(LEADER, []), *waiting]
+    acts[LEADER] = [*acts.get(LEADER, []), *waiting]
     return Streams(
         new_records=new,
         new_transactions=new_transactions,

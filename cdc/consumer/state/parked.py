@@ -13,7 +13,6 @@ from cdc.consumer.state.own_table import OwnTable
 __all__ = [
     "COPIED",
     "COPYING",
-    "DROPPED",
     "PARKED",
     "PARTIAL",
     "TABLE",
@@ -29,16 +28,15 @@ Name = tuple[str, str]
 
 # The states of a parked table. PARKED: it is as before the record ``sequence``, but for writes of other clients.
 # PARTIAL: besides, a copy of it has begun and was not completed. COPYING: its copy is under way, its changes are
-# applied. COPIED: it is as on the leader, but another parked table is not yet. DROPPED: the operator has removed it
-# from the set; this state is written only for the follower's binlog, and the row is deleted in the same transaction.
-PARKED, PARTIAL, COPYING, COPIED, DROPPED = "parked", "partial", "copying", "copied", "dropped"
+# applied. COPIED: it is as on the leader, but another parked table is not yet.
+PARKED, PARTIAL, COPYING, COPIED = "parked", "partial", "copying", "copied"
 
 TABLE = OwnTable(
     "parked",
     """
   database_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'on the leader',
   table_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'on the leader',
-  state ENUM('parked', 'partial', 'copying', 'copied', 'dropped') NOT NULL,
+  state ENUM('parked', 'partial', 'copying', 'copied') NOT NULL,
   sequence BIGINT NOT NULL COMMENT 'of the first record that is left out',
   changed BIGINT NOT NULL COMMENT 'of the record with which the state was reached',
   reason VARCHAR(2000) CHARACTER SET utf8mb4 NOT NULL,

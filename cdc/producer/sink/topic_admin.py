@@ -212,13 +212,7 @@ class TopicAdmin:
             self._maker.create(new)
         except KafkaException as error:
             raise write_error(error, min(names)) from None
-        if left:
-            self.suspects |= left
-            raise Disconnected(
-                "a transaction was left open in the topic",
-                code="CDC-KAFKA-TRANSACTION-OPEN",
-                where=f"topic {', '.join(sorted(left))}",
-            )
+        self._require_ended(left)
         return there | new
 
     def _used(self, topic: KnownTopic, name: str) -> int:
@@ -332,6 +326,16 @@ class TopicAdmin:
             note_risks(name, settings, is_log=is_log, replicas=replicas, retention_ms=self._retention_ms)
         self._checked |= unchecked
 
+    def _require_ended(self, left: set[str]) -> None:
+        """Raises Disconnected if a transaction was ``left`` open in topics; the next sink's recovery examines them."""
+        if left:
+            self.suspects |= left
+            raise Disconnected(
+                "a transaction was left open in the topic",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
+                where=f"topic {', '.join(sorted(left))}",
+            )
+
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Raises an error unless the partitions are empty: no other client may write to our topics.
 
@@ -340,13 +344,7 @@ class TopicAdmin:
         ours.
         """
         left = {topic for topic, _ in unended(self.properties, partitions)}
-        if left:
-            self.suspects |= left
-            raise Disconnected(
-                "a transaction was left open in the topic",
-                code="CDC-KAFKA-TRANSACTION-OPEN",
-                where=f"topic {', '.join(sorted(left))}",
-            )
+        self._require_ended(left)
         written = {topic for topic, _ in newest(self.properties, partitions)} if partitions else set()
         if new := written - self.suspects:
             self.suspects |= new
