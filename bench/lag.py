@@ -1,8 +1,11 @@
-"""Measures how long after its leader's commit a follower shows a change, beside MySQL's own replica."""
+"""Measures how long after its leader's commit a follower shows a change, and the CPU time that each server and program
+spends on a transaction, beside MySQL's own replica.
+"""
 
 import json
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -18,7 +21,7 @@ from load import (
     single_writes,
     steady_load,
 )
-from measure import profile, run_program, running
+from measure import process_cpu_seconds, profile, run_program, running, server_process
 from replica import NativeReplica
 
 from cdc.sandbox.server.kafka import Kafka
@@ -41,15 +44,18 @@ def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
     replica.receive()
     replica.apply()
     replica.follow()
-    found += written("native replica", leader, third, GTIDS)
+    processes = {"leader": server_process(leader), "replica": server_process(third)}
+    found += written("native replica", leader, third, GTIDS, processes)
     run_program("cdc-producer", source)  # the topic has the commit times on the leader
-    for title, counted_from, until, times, applied in found:
+    for title, counted_from, until, times, applied, cpu in found:
         print(f"{title}: {percentiles(list(ages(commits(kafka, applied), times, counted_from, until)))}", flush=True)
+        if cpu:
+            print(f"    CPU ms of a transaction: {', '.join(f'{who} {ms:.2f}' for who, ms in cpu.items())}", flush=True)
     for each in (leader, follower, third, plain, kafka):
         each.kill()
 
 
-Written = tuple[str, float, float, list[tuple[float, int]], str]
+Written = tuple[str, float, float, list[tuple[float, int]], str, dict[str, float]]
 
 
 def _through(
@@ -63,23 +69,40 @@ def _through(
     )
     run_program("cdc-producer", source)
     run_program("cdc-consumer", target)
-    with running("cdc-producer", source), running("cdc-consumer", target):
-        found += written(who, *servers, CHECKPOINT)
+    with running("cdc-producer", source) as producer, running("cdc-consumer", target) as consumer:
+        leader, follower = map(server_process, servers)
+        processes = {"leader": leader, "producer": producer, "broker": kafka.process.pid, "consumer": consumer,
+                     "follower": follower}  # fmt: skip
+        found += written(who, *servers, CHECKPOINT, processes)
     return source
 
 
-def written(who: str, leader: MySql, follower: MySql, applied: str) -> Iterator[Written]:
-    """Runs the steady load, then the single writes; returns the begin and the end of the time that counts, and the
-    observations.
+def written(who: str, leader: MySql, follower: MySql, applied: str, processes: Mapping[str, int]) -> Iterator[Written]:
+    """Runs the steady load, then the single writes; returns the begin and the end of the time that counts, the
+    observations, and the CPU ms of each of the ``processes`` for a transaction of the steady load. The follower's
+    contain those of the observation.
     """
     for what, start, warm_up, seconds in (
         (f"{RATE} transactions/s", steady_load, WARM_UP_SECONDS, STEADY_SECONDS),
         ("single writes", single_writes, 1, IDLE_SECONDS),
     ):
         load, counted_from = start(leader), time.time() + warm_up
+        before: dict[str, float] = {}
+        sampled = threading.Timer(warm_up, lambda before=before: before.update(cpu_seconds_of(processes)))
+        sampled.start()
         times = seen(follower, applied, seconds)
+        after = cpu_seconds_of(processes)
         load.join()
-        yield f"{who}, {what}", counted_from, time.time(), times, applied
+        sampled.join()
+        transactions = RATE * (seconds - warm_up)
+        steady = start is steady_load
+        cpu = {name: 1e3 * (after[name] - before[name]) / transactions for name in processes} if steady else {}
+        yield f"{who}, {what}", counted_from, time.time(), times, applied, cpu
+
+
+def cpu_seconds_of(processes: Mapping[str, int]) -> dict[str, float]:
+    """The CPU seconds of each process since its start."""
+    return {name: process_cpu_seconds(process) for name, process in processes.items()}
 
 
 def ages(

@@ -18,7 +18,7 @@ from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 
 __all__ = [
     "BIN", "Used", "cpu_seconds", "plain_reader", "process_cpu_seconds", "profile", "run_program",
-    "running", "server_cpu_seconds", "timed", "used",
+    "running", "server_cpu_seconds", "server_process", "timed", "used",
 ]  # fmt: skip
 
 BIN = Path(sys.executable).parent
@@ -38,11 +38,11 @@ def run_program(program: str, path: Path) -> None:
 
 
 @contextmanager
-def running(program: str, path: Path) -> Iterator[None]:
-    """Runs one of cdc's programs in the background."""
+def running(program: str, path: Path) -> Iterator[int]:
+    """Runs one of cdc's programs in the background; yields its process id."""
     process = subprocess.Popen([BIN / program, path])
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
@@ -93,7 +93,12 @@ def used(program: str, path: Path) -> Used:
 
 def server_cpu_seconds(server: MySql) -> float:
     """The CPU seconds of a server since its start."""
-    return process_cpu_seconds(int((server.data / "mysqld.pid").read_text()))
+    return process_cpu_seconds(server_process(server))
+
+
+def server_process(server: MySql) -> int:
+    """The process id of a server."""
+    return int((server.data / "mysqld.pid").read_text())
 
 
 def process_cpu_seconds(pid: int) -> float:
