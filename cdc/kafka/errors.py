@@ -40,6 +40,7 @@ _RUNNING = "are the brokers running, at that address?"
 _SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] against the brokers' listener"
 # librdkafka's text always blames the authority, even if the certificate has expired or is for another address.
 _CERTIFICATE = "the broker's certificate must be by the authority in ssl.ca.location, not expired, and for this address"
+_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _ASK_SECONDS = 2.0
 _LOG_INFO = 6
 _STATE = re.compile(r" \(after \d+ms in state \w+.*?\)")
@@ -102,6 +103,9 @@ def reason(properties: Mapping[str, Any]) -> Reason | None:
     give_up = time.monotonic() + _ASK_SECONDS
     while time.monotonic() < give_up and not (log.reason and (log.reason.refused or log.all_down)):
         client.poll(0.1)
+    if log.reason is None and (endpoint := properties.get(_ENDPOINT)):
+        # librdkafka asks an endpoint that does not answer, or not with a token, again and again before it says so.
+        return Reason("no broker, or no token", f"{_RUNNING} Does {endpoint} give tokens?")
     return log.reason
 
 

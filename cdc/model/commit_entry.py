@@ -203,8 +203,10 @@ class Entry:
     debezium: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
-        shown = self.shown and self.shown._asdict()
-        body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
+        # An entry goes with each commit; asdict, which copies all values, would take most of the time of all this.
+        body = {name: getattr(self, name) for name in _NAMES}
+        body |= {"position": self.position._asdict(), "shown": self.shown and self.shown._asdict()}
+        body["partial"] = self.partial and asdict(self.partial)
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         if self.partial and not self.partial.unordered:
@@ -255,6 +257,9 @@ class Entry:
             # The producer would write its next entry without these fields, so their content would be lost.
             raise _newer(f"it has {', '.join(map(repr, unknown))}", where=where)
         return entry
+
+
+_NAMES = tuple(each.name for each in fields(Entry))
 
 
 def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:

@@ -127,14 +127,17 @@ class Broker:
 
     def messages(self, partition: Partition, *, committed: bool, begin: int = 0) -> list[Message]:
         """The messages from an offset on, each with its offset."""
-        log, found, is_commit = self.logs[partition], list[Message](), False
+        return [*self._from_end(partition, committed=committed, begin=begin)][::-1]
+
+    def _from_end(self, partition: Partition, *, committed: bool, begin: int = 0) -> Iterator[Message]:
+        """The messages down to an offset, each with its offset, the newest first."""
+        log, is_commit = self.logs[partition], False
         for at in range(self.end_offset(partition, committed=committed) - 1, begin - 1, -1):
             each = log[at]
             if each.message is None:
                 is_commit = each.is_commit
             elif each.producer < 0 or not committed or is_commit:
-                found.append(_at(each.message, partition, at))
-        return found[::-1]
+                yield _at(each.message, partition, at)
 
     def windows(
         self, _: Any, partition: Partition, offsets: tuple[int, int], *, pick: Any, first: int, group: str
@@ -152,13 +155,13 @@ class Broker:
         self, _: Any, partition: Partition, *, committed: bool = True, end: int | None = None, pick: Any = None
     ) -> Iterator[Any]:
         """``cdc.kafka.partitions.backwards``."""
-        found = reversed(self.messages(partition, committed=committed))
+        found = self._from_end(partition, committed=committed)
         return map(pick, found) if pick else found
 
     def newest(self, _: Any, partitions: list[Partition]) -> dict[Partition, Message]:
         """``cdc.kafka.partitions.newest``."""
-        found = {each: self.messages(each, committed=True)[-1:] for each in partitions}
-        return {each: messages[0] for each, messages in found.items() if messages}
+        found = {each: next(self._from_end(each, committed=True), None) for each in partitions}
+        return {each: message for each, message in found.items() if message is not None}
 
     def unended(self, _: Any, partitions: list[Partition]) -> list[Partition]:
         """``cdc.kafka.partitions.unended``."""

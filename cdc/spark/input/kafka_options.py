@@ -105,6 +105,9 @@ def _token_login(given: Mapping[str, str]) -> dict[str, str]:
     for extension in filter(None, given.get(f"{_BEARER}extensions", "").split(",")):
         name, _, value = extension.partition("=")
         entries[f"extension_{name.strip()}"] = value
+    for name, trusted in _OF_THE_ENDPOINT.items():
+        if name in given:
+            entries |= trusted(given[name], given)
     return {
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.login.callback.handler.class": _TOKENS,
@@ -120,7 +123,7 @@ def _jaas(mechanism: str, entries: Mapping[str, str]) -> dict[str, str]:
 
 def _quoted(text: str) -> str:
     """Quotes ``text`` as a value in a JAAS configuration."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _trusted(pem: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -189,4 +192,10 @@ _TRANSLATED: Mapping[str, Translation] = {
         f"{_BEARER}{name}": _with_the_login
         for name in ("method", "client.id", "client.secret", "scope", "extensions", "token.endpoint.url")
     },
+}
+
+# Certificates that the client trusts at the endpoint of its tokens.
+_OF_THE_ENDPOINT: Mapping[str, Translation] = {
+    "https.ca.location": _of_file("https.ca.location", _trusted),
+    "https.ca.pem": _trusted,
 }

@@ -2,20 +2,25 @@
 
 import datetime
 import re
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import toml
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.secured import LOGIN, SECRET, Certificates
+from cdc.sandbox.server.process import free_port, is_free
+from cdc.sandbox.server.secured import LOGIN, SECRET, Certificates, create_account, tls_options
 from cdc.sandbox.servers import TOPIC, Servers
 from tests.harness.keeper import jvm
 from tests.harness.leaked_secrets import note_secrets
 from tests.harness.programs import refused, run, run_well, running
+from tests.harness.token_endpoint import TokenEndpoint
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -24,10 +29,22 @@ _OF = {"cdc-producer": "producer", "cdc-consumer": "consumer", "cdc-tail": "prod
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenEndpoint]:
+    folder = tmp_path_factory.mktemp("tokens")
+    certificates = Certificates(folder)
+    certificates.write()
+    made = TokenEndpoint(folder, certificates, user=LOGIN, secret="a-secret-for-tokens", seconds=10)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory, tokens: TokenEndpoint) -> Iterator[Servers]:
     note_secrets({"password": SECRET})
     made = Servers(tmp_path_factory.mktemp("secured"), secure=True)
-    made.kafka._jvm = jvm()
+    made.kafka._jvm = (*jvm(), *tokens.jvm())
+    made.kafka.settings |= tokens.broker_settings("secured", beside="SCRAM-SHA-512")
     made.start(say=lambda _: None)
     execute(made.leader, "CREATE DATABASE flvDb", "CREATE TABLE flvDb.t (id INT PRIMARY KEY)")
     yield made
@@ -72,6 +89,95 @@ def test_all_programs_work_there(servers: Servers) -> None:
     ):  # fmt: skip
         done = run(program, *arguments)
         assert (done.returncode, done.stdout.count("problem ")) == (0, 0), done
+
+
+def test_tokens_instead_of_passwords(servers: Servers, tokens: TokenEndpoint, tmp_path: Path) -> None:
+    """Tokens are for the user of the other tests, so with that one's ACLs."""
+    source, target = with_tokens(servers, tokens, tmp_path)
+    run_well("cdc-producer", source, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    with running("cdc-producer", source), running("cdc-consumer", target):
+        inserted_until_applied(servers, 20)
+        # Brokers end a connection once its token has expired, unless the client has logged in with another one.
+        expiry = tokens.last_expiry
+        until(lambda: time.time() > expiry, what="the end of the first tokens")
+        inserted_until_applied(servers, 21)
+    assert "id=21" in run("cdc-tail", source).stdout
+    assert run("cdc-consumer", target, "--check").returncode == 0
+    content = toml.loads(source.read_text())
+    content["kafka"]["librdkafka"]["sasl.oauthbearer.client.secret"] = "not-the-secret"
+    source.write_text(toml.dumps(content))
+    line = refused("cdc-producer", source)
+    assert "Failed to acquire SASL OAUTHBEARER token" in line
+    assert "hint: check security.protocol, sasl.*" in line
+
+
+@pytest.mark.long
+def test_programs_outlast_an_endpoint_that_gives_no_tokens(
+    servers: Servers, tokens: TokenEndpoint, tmp_path: Path
+) -> None:
+    """`make test` has test_tokens_instead_of_passwords, in which each token is renewed in time."""
+    source, target = with_tokens(servers, tokens, tmp_path)
+    run_well("cdc-producer", source, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    with running("cdc-producer", source), running("cdc-consumer", target):
+        inserted_until_applied(servers, 30)
+        tokens.is_down = True
+        expiry = tokens.last_expiry
+        until(lambda: time.time() > expiry + 2, what="the end of all tokens")
+        line = refused("cdc-tail", source)
+        tokens.is_down = False
+        inserted_until_applied(servers, 31)
+    assert "Does https://127.0.0.1:" in line
+
+
+def with_tokens(servers: Servers, tokens: TokenEndpoint, folder: Path) -> list[Path]:
+    """The profiles of producer and consumer with tokens instead of a password."""
+    brokers = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(servers.certificates.authority)}
+    librdkafka = brokers | tokens.client_properties()
+    note_secrets(librdkafka)
+    waits = {"producer": {"retry_seconds": 300}, "consumer": {"retry_seconds": 300}}
+    return [
+        changed(servers, folder, name, kafka={"librdkafka": librdkafka}, **waits) for name in ("producer", "consumer")
+    ]
+
+
+def inserted_until_applied(servers: Servers, number: int) -> None:
+    execute(servers.leader, f"INSERT INTO flvDb.t VALUES ({number})")
+    until(lambda: (number,) in execute(servers.follower, "SELECT * FROM flvDb.t"), what=f"row {number}")
+
+
+@pytest.mark.long
+def test_programs_on_spark_and_the_page_work_there(servers: Servers, tokens: TokenEndpoint, tmp_path: Path) -> None:
+    """`make test` has test_all_programs_work_there, and test_secured_broker for what Spark's client needs."""
+    profiles, port = servers.profiles, free_port()
+    for program, profile in (
+        ("cdc-producer", profiles.follower), ("cdc-producer", profiles.producer), ("cdc-consumer", profiles.consumer),
+        ("cdc-producer", profiles.follower),
+    ):  # fmt: skip
+        run_well(program, profile, "--until-current")
+    source, _ = with_tokens(servers, tokens, tmp_path)
+    for number, leader in enumerate((profiles.producer, source)):
+        report = tmp_path / f"report{number}"
+        run_well("cdc-audit", "--leader", leader, "--follower", profiles.follower, "--report", report)
+        run_well("cdc-repair", leader, "--report", report, "--dry-run")
+        run_well("cdc-lake", leader, "--to", tmp_path / f"lake{number}", "--format", "parquet")
+    third = MySql(tmp_path / "third", server_id=3, extra_args=tls_options(servers.certificates)).start()
+    with ExitStack() as opened:
+        opened.callback(third.kill)
+        create_account(third, "follower_applier.sql")
+        empty = changed(servers, tmp_path, "consumer", database={"port": third.port})
+        run_well("cdc-seed", "--leader", profiles.producer, "--follower", empty)
+        run_well("cdc-consumer", empty, "--until-current")
+        assert execute(third, "SELECT * FROM flvDb.t") == execute(servers.leader, "SELECT * FROM flvDb.t")
+    with running("cdc-web", source, profiles.consumer, "--listen", f"127.0.0.1:{port}"):
+        until(lambda: not is_free(port), what="the page is served")
+        until(lambda: "caught up" in page_at(port), what=lambda: page_at(port))
+
+
+def page_at(port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/") as answer:
+        return str(answer.read().decode())
 
 
 @pytest.mark.long

@@ -71,9 +71,11 @@ def test_a_login_with_a_token() -> None:
         sasl_oauthbearer_scope="read",
         sasl_oauthbearer_extensions="logicalCluster=lkc,pool=p=1",
         sasl_oauthbearer_token_endpoint_url="https://id.example.com/token",
+        https_ca_pem="-----BEGIN\nEND-----\n",
     )
     assert given["kafka.sasl.jaas.config"].partition(" required ")[2] == (
-        r"""clientId="audit" clientSecret="a\"b" scope="read" extension_logicalCluster="lkc" extension_pool="p=1";"""
+        r"""clientId="audit" clientSecret="a\"b" scope="read" extension_logicalCluster="lkc" extension_pool="p=1" """
+        r"""ssl.truststore.type="PEM" ssl.truststore.certificates="-----BEGIN\nEND-----\n";"""
     )
     assert given["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://id.example.com/token"
     with pytest.raises(UserError, match='= "oidc" is not supported'):
