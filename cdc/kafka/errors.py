@@ -104,7 +104,7 @@ def reason(properties: Mapping[str, Any]) -> Reason | None:
     while time.monotonic() < give_up and not (log.reason and (log.reason.refused or log.all_down)):
         client.poll(0.1)
     if log.reason is None and (endpoint := properties.get(_ENDPOINT)):
-        # librdkafka asks an endpoint that does not answer, or not with a token, again and again before it says so.
+        # librdkafka asks an endpoint that gives no token again and again before it reports that.
         return Reason("no broker, or no token", f"{_RUNNING} Does {endpoint} give tokens?")
     return log.reason
 

@@ -172,7 +172,8 @@ def test_programs_on_spark_and_the_page_work_there(servers: Servers, tokens: Tok
         assert execute(third, "SELECT * FROM flvDb.t") == execute(servers.leader, "SELECT * FROM flvDb.t")
     with running("cdc-web", source, profiles.consumer, "--listen", f"127.0.0.1:{port}"):
         until(lambda: not is_free(port), what="the page is served")
-        until(lambda: "caught up" in page_at(port), what=lambda: page_at(port))
+        # Leader, Kafka and follower.
+        until(lambda: page_at(port).count(">answers<") == 3, what=lambda: page_at(port))
 
 
 def page_at(port: int) -> str:
