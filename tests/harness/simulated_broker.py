@@ -129,14 +129,16 @@ class Broker:
         """The messages from an offset on, each with its offset."""
         return [*self._from_end(partition, committed=committed, begin=begin)][::-1]
 
-    def _from_end(self, partition: Partition, *, committed: bool, begin: int = 0) -> Iterator[Message]:
-        """The messages down to an offset, each with its offset, the newest first."""
+    def _from_end(
+        self, partition: Partition, *, committed: bool, begin: int = 0, end: int | None = None
+    ) -> Iterator[Message]:
+        """The messages from before ``end`` down to ``begin``, each with its offset, the newest first."""
         log, is_commit = self.logs[partition], False
         for at in range(self.end_offset(partition, committed=committed) - 1, begin - 1, -1):
             each = log[at]
             if each.message is None:
                 is_commit = each.is_commit
-            elif each.producer < 0 or not committed or is_commit:
+            elif (end is None or at < end) and (each.producer < 0 or not committed or is_commit):
                 yield _at(each.message, partition, at)
 
     def windows(
@@ -155,7 +157,7 @@ class Broker:
         self, _: Any, partition: Partition, *, committed: bool = True, end: int | None = None, pick: Any = None
     ) -> Iterator[Any]:
         """``cdc.kafka.partitions.backwards``."""
-        found = self._from_end(partition, committed=committed)
+        found = self._from_end(partition, committed=committed, end=end)
         return map(pick, found) if pick else found
 
     def newest(self, _: Any, partitions: list[Partition]) -> dict[Partition, Message]:
@@ -198,10 +200,9 @@ class Client:
         pass
 
     def init_transactions(self, _: float = 0) -> None:
-        def work() -> None:
-            self._epoch = self._broker.begin_epoch()
-
-        self._broker.request(work)
+        answers: list[int] = []
+        self._broker.request(lambda: answers.append(self._broker.begin_epoch()))
+        self._epoch = answers[0]  # the answer to a request that comes late goes nowhere
 
     def begin_transaction(self) -> None:
         self._added = set()

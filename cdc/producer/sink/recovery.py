@@ -174,7 +174,23 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
             break
     begin = begin_offsets(properties, [partition])[partition]
     known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, -1)) for mark in marks]
-    return _mattering(known, begin)
+    return _mattering(_not_lost(properties, partition, known, begin), begin)
+
+
+def _not_lost(properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], begin: int) -> Sequence[Mark]:
+    """Removes the offsets of the marks that readers do not see, because the brokers have lost the end of the partition
+    (an unclean election): a message behind such a mark is void to none that reads the partition from before it.
+
+    ``begin`` is the partition's first offset. All before a mark that is still there was not lost.
+    """
+    for at in reversed(range(len(marks))):
+        epoch, offset = marks[at]
+        if 0 <= offset < begin:
+            return marks
+        message = next(backwards(properties, partition, end=offset + 1), None) if offset >= 0 else None
+        if message is not None and message.offset() == offset and stamp_of(message) == Stamp(epoch, True):
+            return [*marks[: at + 1], *(Mark(mark.epoch, -1) for mark in marks[at + 1 :])]
+    return [Mark(mark.epoch, -1) for mark in marks]
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
@@ -203,7 +219,11 @@ def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tu
     marks = located(properties, partition, committed.marks)
     if topics.names.layout != SINGLE:
         return marks
-    return marks + _unannounced(properties, partition, marks, committed.next_sequence, resource)
+    named, there = (max((mark.offset for mark in each), default=-1) for each in (committed.marks, marks))
+    # Where the brokers have lost the newest mark, a replaced producer may have written records again that the entry
+    # counts, so none of them ends the search.
+    counted = committed.next_sequence if there >= named else 0
+    return marks + _unannounced(properties, partition, marks, counted, resource)
 
 
 def _unannounced(
@@ -214,7 +234,8 @@ def _unannounced(
     its transaction before the entry was written.
 
     Such marks come after all records that the newest entry counts: that entry was committed after its records, and
-    before the mark was written. ``next_sequence`` is the sequence after these records.
+    before the mark was written. ``next_sequence`` is the sequence after these records; with 0, the search ends only at
+    the newest of the ``marks`` that is in the partition.
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
     newest = max((mark.offset for mark in marks), default=-1)
@@ -226,9 +247,8 @@ def _unannounced(
     for stamp, offset, sequence in backwards(properties, partition, pick=placed):
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
-        # Unknown marks come after the newest known mark, so the search ends there. The offset is compared, too, because
-        # the brokers may have lost that mark.
-        elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
+        # Unknown marks come after the newest known mark, so the search ends there.
+        elif offset <= newest or (stamp.epoch == epoch and not stamp.is_mark and sequence < next_sequence):
             break
     return tuple(reversed(found))
 
