@@ -32,7 +32,7 @@ from cdc.service.command_line import CheckList
 from cdc.service.retry import Retry
 from cdc.sql.create_table import differences, with_folded_names
 
-__all__ = ["Comparison", "check"]
+__all__ = ["Comparison", "check", "list_problems"]
 
 # Compares the definitions of the follower's tables with the leader's; both servers are queried.
 
@@ -170,14 +170,20 @@ def check(profile: Profile, *, leader: Profile | None) -> int:
     """Prints all that must be changed before the consumer can run. If the producer's profile ``leader`` is given,
     compares the follower's tables with the leader's, too. Returns the exit status, which is 0 or 2.
     """
-    items, stop = CheckList(), threading.Event()
+    items = CheckList()
+    list_problems(items, profile, leader=leader)
+    return items.end()
+
+
+def list_problems(items: CheckList, profile: Profile, *, leader: Profile | None) -> None:
+    """Prints the items of ``check``."""
+    stop = threading.Event()
     with items.with_log(), ExitStack() as opened:
         session = Session(profile.database, schema=profile.consumer.schema)
         retry = Retry(seconds=0, log=lambda *_, **__: None, stop=stop)
         with items.noting():
             startup = Startup.unconnected(profile, session, opened, retry=retry, stop=stop)
             _Check(startup, items).run(leader)
-    return items.end()
 
 
 class _Check:

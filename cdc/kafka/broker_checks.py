@@ -6,14 +6,16 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
+from cdc.config.profile import Kafka
 from cdc.errors import CdcError, UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, BrokerLog, question_error
 from cdc.kafka.topics import admin_client, reconnecting, require_answer, topics_shown
 from cdc.model.commit_entry import Commits
+from cdc.service.command_line import CheckList
 from cdc.service.http_endpoint import Check
 
-__all__ = ["Brokers", "Rights", "missing_rights"]
+__all__ = ["Brokers", "Rights", "check_topics", "missing_rights"]
 
 _ANSWER_SECONDS = 2.0
 # After an outage the health check must soon succeed again, so librdkafka retries each address at least this often
@@ -81,6 +83,19 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 Rights = Mapping[str, Collection[str]]
 """Maps the names of topics, or of groups, to the operations that a program needs on each."""
+
+
+def check_topics(items: CheckList, kafka: Kafka, *, group: str) -> None:
+    """Prints whether a program that only reads can read the topics of ``kafka``, with consumer groups whose names begin
+    with ``group``.
+    """
+    topics = dict.fromkeys(kafka.topics().first, ("READ",))
+    with items.noting():
+        problems = list(missing_rights(kafka.properties(), topics=topics, groups={group: ("READ",)}))
+        for error in problems:
+            items.problem(error)
+        if not problems:
+            items.fine(f"Kafka {kafka.bootstrap_servers} answers, and {' and '.join(topics)} can be read")
 
 
 def missing_rights(properties: Mapping[str, Any], *, topics: Rights, groups: Rights) -> Iterator[CdcError]:

@@ -41,6 +41,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add(
         "--format", choices=["delta", "iceberg", "parquet"], default="delta", help="of the tables (default %(default)s)"
     )
+    add("--check", action="store_true", help="list what must be changed first, write nothing")
     add("--history", action="store_true", help="beside each table one of its changes, only appended to")
     add("--tables", action="append", metavar="GLOB", help="only these DATABASE.TABLE; may be given again")
     add("--without", action="append", default=[], metavar="GLOB", help="not these; may be given again")

@@ -24,6 +24,7 @@ from cdc.lake.formats.parquet import ParquetTables
 from cdc.lake.options import Selection, parse_options, value_options
 from cdc.lake.pipeline import Copying, Lake, Refused, Run, refused_run
 from cdc.model.values import visible
+from cdc.service.command_line import CheckList
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
@@ -34,6 +35,7 @@ from cdc.spark.frames.history import Moment
 from cdc.spark.frames.messages import Source
 from cdc.spark.hadoop_folder import HadoopFolder
 from cdc.spark.job import session
+from cdc.spark.job.check import check_folder, check_runtime, check_spark_topics
 from cdc.spark.job.output import root_cause
 from cdc.spark.job.session import SparkGone, stop
 
@@ -77,11 +79,27 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
-    packages = [_PACKAGES[form]] if form in _PACKAGES else []
-    return session.started(environment, "cdc-lake", packages=packages, settings={**own, **settings})
+    return session.started(environment, "cdc-lake", packages=_packages(form), settings={**own, **settings})
+
+
+def _packages(form: str) -> list[str]:
+    return [_PACKAGES[form]] if form in _PACKAGES else []
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Prints what must be changed before a lake with these ``options`` can be written; returns the exit status."""
+    items = CheckList()
+    check_runtime(items, os.environ, packages=_packages(options.format))
+    check_folder(items, options.to, option="--to")
+    with items.noting():
+        Selection(options)
+        check_spark_topics(items, load(options.profile, servers=KAFKA_ONLY))
+    return items.end()
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.check:
+        return _check(options)
     profile, selects, values = load(options.profile, servers=KAFKA_ONLY), Selection(options), value_options(options)
 
     def source_in(spark: SparkSession) -> Source:

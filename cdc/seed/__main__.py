@@ -10,14 +10,16 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc.config.profile import BOTH_SERVERS, KAFKA_ONLY, load
+from cdc.config.profile import BOTH_SERVERS, KAFKA_ONLY, Profile, load
+from cdc.consumer.check import list_problems
 from cdc.errors import UserError
-from cdc.service.command_line import add_common_options
+from cdc.service.command_line import CheckList, add_common_options
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, printed, stop_on_signals
 from cdc.service.retry import Retry
+from cdc.spark.job.check import check_runtime, check_spark_topics
 from cdc.spark.job.output import root_cause
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def main() -> int:
         metavar="SEQUENCE|GTID|TIME",
         help="as the leader was then; a time without a zone is UTC (default: as it is now)",
     )
+    parser.add_argument("--check", action="store_true", help="list what must be changed first, write nothing")
     add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     try:
@@ -70,6 +73,8 @@ def _run(arguments: argparse.Namespace) -> int:
     os.umask(MASK)
     leader, follower = load(arguments.leader, servers=KAFKA_ONLY), load(arguments.follower, servers=BOTH_SERVERS)
     setup_logging(level=follower.log.level, form=follower.log.format)
+    if arguments.check:
+        return _check(leader, follower)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
@@ -103,6 +108,15 @@ def _run(arguments: argparse.Namespace) -> int:
         f"{loaded.statements:,} statements; start cdc-consumer, which continues from there"
     )
     return printed([line], program="cdc-seed")
+
+
+def _check(leader: Profile, follower: Profile) -> int:
+    """Prints what must be changed before the follower can be loaded; returns the exit status."""
+    items = CheckList()
+    check_runtime(items, os.environ)
+    check_spark_topics(items, leader)
+    list_problems(items, follower, leader=None)
+    return items.end()
 
 
 def _is_of_spark(error: Exception) -> bool:

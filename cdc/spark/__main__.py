@@ -11,6 +11,7 @@ from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import early_reasons, span
+from cdc.spark.job.check import check_audit
 from cdc.spark.job.launch import FOR_LITTLE, Runtime, launched
 from cdc.spark.job.options import SMALL, accepted_drift, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.output import root_cause
@@ -36,6 +37,8 @@ def _run(options: Sequence[str]) -> int:
     # Spark writes rows to temporary files, which other users must not read.
     os.umask(MASK)
     given = parse_options("cdc-audit", options)
+    if given.check:
+        return check_audit(given)
     profiles = side_profiles(given)
     by_side = {"leader": profiles[0], "follower": profiles[1]}
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)

@@ -14,10 +14,11 @@ from cdc.browse.entries import KINDS, Filter, parsed_kinds, parsed_time
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
+from cdc.kafka.broker_checks import check_topics
 from cdc.kafka.partitions import require_first_only
 from cdc.model.record import Record
 from cdc.reader.tailed_topics import Passes, TailedTopic, TailedTopics, stopped_reading, tailing_consumer
-from cdc.service.command_line import add_common_options
+from cdc.service.command_line import CheckList, add_common_options
 from cdc.service.logs import setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.tail.all_messages import AllMessages, message_json, message_line
@@ -71,6 +72,7 @@ def main() -> int:
         action="store_true",
         help="all messages of all the leader's topics, with headers and timestamps; -n counts in each partition",
     )
+    parser.add_argument("--check", action="store_true", help="list what must be changed first, print no record")
     add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     if arguments.all and (arguments.table or arguments.key or arguments.gtid or arguments.kind or arguments.upto):
@@ -81,6 +83,10 @@ def main() -> int:
 def _run(arguments: argparse.Namespace) -> int:
     settings = profile.load(arguments.profile, servers=profile.KAFKA_ONLY)
     setup_logging(level=settings.log.level, form=settings.log.format)
+    if arguments.check:
+        items = CheckList()
+        check_topics(items, settings.kafka, group=_GROUP)
+        return items.end()
     wanted = _filter(arguments)
     last = arguments.records
     if last is None and arguments.since is None:

@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("profiles", type=Path, nargs="+", metavar="PROFILE", help="TOML file, of producer or consumer")
     parser.add_argument("--listen", metavar="HOST:PORT", help="the page's address (default 127.0.0.1:9000)")
     parser.add_argument("--report", type=Path, metavar="DIR", help="show the audit's report in DIR")
+    parser.add_argument("--check", action="store_true", help="list what must be changed first, serve nothing")
     add_common_options(parser, examples=_EXAMPLES)
     return exit_status(functools.partial(_run, parser.parse_args()), program="cdc-web")
 
@@ -49,10 +50,12 @@ def _run(arguments: argparse.Namespace) -> int:
     first = profiles[0][1]
     setup_logging(level=first.log.level, form=first.log.format)
     _require_extra()
-    from cdc.web.program import serve  # this module imports packages of the extra ``web``
+    from cdc.web.program import check, serve  # this module imports packages of the extra ``web``
 
     log = functools.partial(event, logging.getLogger("cdc.web"))
     listen = ServerAddress.parse(arguments.listen, key="--listen") if arguments.listen else None
+    if arguments.check:
+        return check(profiles, listen=listen)
     serve(profiles, listen=listen, report=arguments.report, stop=stop_on_signals(log), log=log)
     return 0
 

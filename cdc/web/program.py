@@ -15,11 +15,14 @@ import uvicorn
 
 from cdc.config.profile import ServerAddress, Web
 from cdc.errors import UserError
+from cdc.kafka.broker_checks import check_topics
+from cdc.producer.binlog.leader import connected_cursor
+from cdc.service.command_line import CheckList
 from cdc.web.access import Access, is_local
 from cdc.web.app import made_app
 from cdc.web.watched import GivenProfile, Watched
 
-__all__ = ["access_of", "cache_folder", "log_server", "serve", "settings_of"]
+__all__ = ["access_of", "cache_folder", "check", "log_server", "serve", "settings_of"]
 
 _LOOK_SECONDS = 0.5
 _M_ARENA_MAX, _ARENAS = -8, 1  # malloc.h of glibc
@@ -50,6 +53,25 @@ def serve(
         log("listening", url=f"http://{access.listen}/", password="asked for" if access.password else "none")
         log_server(log)
         _run(made_app(watched, access=access, cache=cache_folder(settings), stop=stop), listening, stop)
+
+
+def check(profiles: Sequence[GivenProfile], *, listen: ServerAddress | None) -> int:
+    """Prints what must be changed before the page of ``profiles`` can be served, and which of their servers the page
+    could not show; returns the exit status, 0 or 2.
+    """
+    items = CheckList()
+    with items.noting():
+        settings = settings_of(profiles)
+        _require_password(settings, profiles)
+        access = access_of(settings, listen=listen)
+        cache_folder(settings)
+        _listening(access.listen).close()
+        items.fine(f"http://{access.listen}/ is free")
+    for _, profile in profiles:
+        check_topics(items, profile.kafka, group="cdc-web")
+        with items.noting(), connected_cursor(profile.database.settings(), str(profile.database)):
+            items.fine(f"MySQL at {profile.database} answers")
+    return items.end()
 
 
 def _share_memory() -> None:

@@ -43,6 +43,7 @@ __all__ = [
     "launched",
     "mapped",
     "remember",
+    "remembered_jars",
     "resolving",
     "with_one_collector",
     "written",
@@ -168,6 +169,11 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
     given = environment.get("CDC_SPARK_JARS")
     jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]
     return jars if all(jar.is_file() for jar in jars) else []
+
+
+def remembered_jars(environment: Mapping[str, str]) -> Path:
+    """Returns the file in which ``remember`` keeps the paths of jars."""
+    return archive_folder(environment) / "connector.json"
 
 
 def remember(settings: Mapping[str, str], kept: Path, names: str, *, home: Path) -> None:
@@ -354,7 +360,7 @@ def launched(
     home = runtime.home
     environment = environment_of(home, environment)
     names = ",".join([*coordinates(home), *packages])
-    plain, kept = archivable(environment, home=home), archive_folder(environment) / "connector.json"
+    plain, kept = archivable(environment, home=home), remembered_jars(environment)
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
     java = with_one_collector(java, environment)

@@ -224,6 +224,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--accept", "TOML file with the drift that is known and wanted", metavar="FILE")
     seconds("--watch", "repeat the audit at this interval, until a signal")
     seconds("--max-age", "no verdict if the newest entry of a commit log is older")
+    parser.add_argument("--check", action="store_true", help="list what must be changed first, audit nothing")
     parser.add_argument("--exact", action="store_true", help="compare all rows one by one, none by digests of 64 bits")
     parser.add_argument("--metrics", metavar="[HOST:]PORT", help="with --watch: the address of /metrics and /healthz")
     return parser

@@ -68,7 +68,7 @@ def changed(servers: Servers, folder: Path, name: str, **tables: dict[str, Any])
     return path
 
 
-def test_all_programs_work_there(servers: Servers) -> None:
+def test_all_programs_work_there(servers: Servers, tmp_path: Path) -> None:
     profiles = servers.profiles
     for server in (servers.leader, servers.follower):
         assert execute(server, "SELECT @@require_secure_transport") == [(1,)]
@@ -85,10 +85,15 @@ def test_all_programs_work_there(servers: Servers) -> None:
         ("cdc-producer", profiles.producer, "--check"), ("cdc-producer", profiles.producer, "--copy-status"),
         ("cdc-consumer", profiles.consumer, "--check", "--leader", profiles.producer),
         ("cdc-consumer", profiles.consumer, "--status"), ("cdc-tail", profiles.producer),
-        ("cdc-tail", profiles.follower),
+        ("cdc-tail", profiles.follower), ("cdc-tail", profiles.follower, "--check"),
+        ("cdc-web", profiles.producer, profiles.consumer, "--check", "--listen", f"127.0.0.1:{free_port()}"),
+        ("cdc-lake", profiles.producer, "--to", tmp_path, "--check"),
+        ("cdc-seed", "--leader", profiles.producer, "--follower", profiles.consumer, "--check"),
+        ("cdc-audit", "--leader", profiles.producer, "--follower", profiles.follower, "--report", tmp_path, "--check"),
     ):  # fmt: skip
         done = run(program, *arguments)
         assert (done.returncode, done.stdout.count("problem ")) == (0, 0), done
+    assert not list(tmp_path.iterdir())
 
 
 def test_tokens_instead_of_passwords(servers: Servers, tokens: TokenEndpoint, tmp_path: Path) -> None:
