@@ -1,4 +1,4 @@
-"""Decides which databases and tables are replicated and which columns are masked, according to the profile's globs."""
+"""Decides which databases, tables and rows are replicated and which columns are masked, according to the profile."""
 
 import hmac
 import re
@@ -6,11 +6,12 @@ from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
 from cdc.model.names import folded
+from cdc.sql.row_condition import RowCondition
 
 __all__ = [
     "CHECKPOINT_DATABASE",
@@ -24,6 +25,7 @@ __all__ = [
     "Filters",
     "Mask",
     "Masks",
+    "RowFilters",
     "filtered_name",
     "swap",
 ]
@@ -138,6 +140,57 @@ def _rule(glob: str, mode: object, key: bytes) -> _Rule:
     return _Rule(*patterns, column.lower(), Mask(str(mode), key if mode == HASH else b""), glob)
 
 
+# Finds the conditions of row filters, which the profile assigns to globs ``db.table``.
+
+_GLOB_OF_LISTED = re.compile(r"((?:`(?:[^`]|``)*`|[^`])*?): (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilters:
+    """The row filters of the profile: each is a glob over ``db.table``, as in the profile and compiled, and the
+    condition of the rows that pass.
+    """
+
+    filters: tuple[tuple[str, TableGlobs, RowCondition], ...] = ()
+
+    @classmethod
+    def of(cls, rows: Mapping[str, object]) -> Self:
+        """Compiles the conditions, by glob. Raises UserError."""
+        globs = {glob: TableGlobs.of([glob], key=_ROWS, names_database=True) for glob in rows}
+        return cls(tuple((glob, globs[glob], _condition(glob, text)) for glob, text in rows.items()))
+
+    @property
+    def listed(self) -> list[str]:
+        """The filters as texts, sorted: the same for filters that differ only in spelling and order."""
+        return sorted(f"{glob}: {condition}" for glob, _, condition in self.filters)
+
+    def condition(self, database: str, names: Collection[str]) -> RowCondition | None:
+        """Returns the condition of a table, joined by AND if several globs match one of its ``names``; None if none
+        does.
+        """
+        found = [each for _, globs, each in self.filters if any(globs.match(database, name) for name in names)]
+        return RowCondition.joined(found) if found else None
+
+    def unused(self, tables: Collection[tuple[str, str]]) -> list[str]:
+        """Returns the globs that match none of the ``tables``."""
+        return [glob for glob, globs, _ in self.filters if not any(globs.match(*table) for table in tables)]
+
+
+_ROWS = "filters.rows"
+
+
+def _condition(glob: str, text: object) -> RowCondition:
+    where = f"profile key {_ROWS}, {glob!r}"
+    hint = "write terms with AND between them, such as region = 'EU' AND amount >= 10"
+    listed = _GLOB_OF_LISTED.fullmatch(f"{glob}: ")
+    if not isinstance(text, str) or listed is None or listed[1] != glob:
+        raise UserError("not a glob of tables with a condition", code="CDC-PROFILE-ROWS", where=where, hint=hint)
+    try:
+        return RowCondition.parse(text)
+    except ValueError as error:
+        raise UserError(f"not a condition: {error}", code="CDC-PROFILE-ROWS", where=where, hint=hint) from None
+
+
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
 _KEYS = ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables", "shadow_tables")
@@ -171,6 +224,9 @@ class Filters:
 
     ``mask_columns`` maps globs ``db.table.column`` to the way in which the producer masks these columns, ``mask_key``
     is the key of hashes; ``masks`` are compiled from both. The result of ``listed`` does not contain masks.
+
+    ``rows`` maps globs ``db.table`` to conditions: of the tables that match, only the rows pass for which the condition
+    is true; ``row_filters`` are compiled from it.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -180,6 +236,8 @@ class Filters:
     shadow_tables: tuple[str, ...] = ()
     mask_columns: dict[str, str] = field(default_factory=dict, hash=False)
     mask_key: str = field(default="", repr=False)
+    rows: dict[str, str] = field(default_factory=dict, hash=False)
+    row_filters: RowFilters = field(init=False, repr=False, compare=False, default=RowFilters())
     masks: Masks = field(init=False, repr=False, compare=False, default=Masks())
     _compiled: dict[str, re.Pattern[str] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
     _tables: dict[str, TableGlobs | None] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -207,6 +265,7 @@ class Filters:
             globs = getattr(self, key)
             self._tables[key] = TableGlobs.of(globs, key=f"filters.{key}", names_database=True) if globs else None
         object.__setattr__(self, "masks", Masks.of(self.mask_columns, self.mask_key))
+        object.__setattr__(self, "row_filters", RowFilters.of(self.rows))
         included = self._tables["include_tables"]
         their = map(translate, included.databases) if included else ()
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
@@ -215,20 +274,32 @@ class Filters:
         """Returns the filters for a server that stores names in lower case; their globs are in lower case."""
         lists = {key: tuple(map(folded, getattr(self, key))) for key in _KEYS}
         masked = {folded(glob): mode for glob, mode in self.mask_columns.items()}
-        return type(self)(**lists, mask_columns=masked, mask_key=self.mask_key)
+        rows: dict[str, str] = {}
+        for glob, condition in self.rows.items():
+            # Two globs may become one; then both conditions must be true, as before.
+            known = rows.get(folded(glob))
+            rows[folded(glob)] = condition if known is None else f"{known} AND {condition}"
+        return type(self)(**lists, mask_columns=masked, mask_key=self.mask_key, rows=rows)
 
     def listed(self) -> dict[str, list[str]]:
         """Returns the lists that are not empty, by key. The lists are sorted, so that equal filters have equal
         results.
         """
-        lists = {key: getattr(self, key) for key in _KEYS}
+        lists = {key: getattr(self, key) for key in _KEYS} | {"rows": self.row_filters.listed}
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
+
+    def as_listed(self, lists: Mapping[str, Iterable[str]]) -> Self:
+        """Returns the filters of which ``listed`` has returned ``lists``, with the masks of these filters."""
+        globs: dict[str, Any] = {key: tuple(listed) for key, listed in lists.items() if key != "rows"}
+        pairs = [_GLOB_OF_LISTED.fullmatch(each) for each in lists.get("rows", ())]
+        rows = {found[1]: found[2] for found in pairs if found is not None}
+        return type(self)(**globs, mask_columns=self.mask_columns, mask_key=self.mask_key, rows=rows)
 
     def narrows(self, before: "Filters") -> bool:
         """Whether it is certain, from the lists alone, that these filters pass no object that ``before``
         did not pass.
         """
-        if set(before.shadow_tables) != set(self.shadow_tables):
+        if set(before.shadow_tables) != set(self.shadow_tables) or before.row_filters.listed != self.row_filters.listed:
             return False
         for kind in ("dbs", "tables"):
             was, is_ = set(getattr(before, f"include_{kind}")), set(getattr(self, f"include_{kind}"))
@@ -278,6 +349,14 @@ class Filters:
         names = (table, *self._shadowed(table)) if self.masks else ()
         return frozenset(rule for name in names for rule in self.masks.of_table(database, name))
 
+    def condition(self, database: str, table: str) -> RowCondition | None:
+        """Returns the condition of the rows that pass; None if all rows of the table pass. A shadow table has the
+        condition of its table.
+        """
+        if not self.rows:
+            return None
+        return self.row_filters.condition(database, (table, *self._shadowed(table)))
+
     def _shadowed(self, table: str) -> Iterator[str]:
         """Yields the tables that may have this table as their shadow table, according to its name."""
         for pattern in self.shadow_tables:
@@ -289,7 +368,9 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class FilterChange:
-    """A change of the filters. It selects the objects that pass ``after`` but did not pass ``before``."""
+    """A change of the filters. It selects the objects that pass ``after`` but did not pass ``before``, and the tables
+    of which other rows pass.
+    """
 
     before: Filters
     after: Filters
@@ -299,8 +380,13 @@ class FilterChange:
         return self.after.wants_database(database) and not self.before.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether the changes of this table or view pass the new filters, but did not pass the old filters."""
-        return self.after.wants_table(database, table) and not self.before.wants_table(database, table)
+        """Whether the changes of this table or view pass the new filters, but did not pass the old filters, or other
+        rows of it pass.
+        """
+        if not self.after.wants_table(database, table):
+            return False
+        others = self.before.condition(database, table) != self.after.condition(database, table)
+        return others or not self.before.wants_table(database, table)
 
 
 _Name = tuple[str, str]

@@ -8,7 +8,7 @@ from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 
-__all__ = ["listed", "replicated", "require_no_masks", "require_one_follower", "way_across"]
+__all__ = ["listed", "replicated", "require_no_masks", "require_no_row_filters", "require_one_follower", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
@@ -55,6 +55,19 @@ def require_no_masks(profile: Profile) -> None:
             code="CDC-CONSUMER-MASKS",
             where="profile key filters.mask_columns",
             hint="mask them in the producer's profile, so that no value reaches Kafka, and remove the key here",
+        )
+
+
+def require_no_row_filters(profile: Profile) -> None:
+    """Raises UserError if the profile leaves rows out. Only the producer can leave rows out; the follower would get the
+    rows that are in the topic.
+    """
+    if profile.filters.rows:
+        raise UserError(
+            "a consumer leaves no rows out",
+            code="CDC-CONSUMER-ROWS",
+            where="profile key filters.rows",
+            hint="leave them out in the producer's profile, so that no row reaches Kafka, and remove the key here",
         )
 
 

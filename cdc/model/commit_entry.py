@@ -123,6 +123,9 @@ _LEFT_OUT = frozenset(
 )  # These fields are omitted if they are empty.
 
 
+_ROW_FILTERS = "row_filters"
+
+
 class PreparedXa(NamedTuple):
     """A prepared XA transaction in the leader's binlog. ``gtid`` is None without GTIDs. ``file`` and ``offset`` are the
     position of its first event. ``sql_mode`` is the SQL mode under which its rows were written (``Begin.sql_mode``).
@@ -209,6 +212,10 @@ class Entry:
         body["partial"] = self.partial and asdict(self.partial)
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
+        if self.filters and "rows" in self.filters:
+            # In a field of its own, because an older version of cdc refuses a field that it does not know.
+            body["filters"] = {key: listed for key, listed in self.filters.items() if key != "rows"}
+            body[_ROW_FILTERS] = self.filters["rows"]
         if self.partial and not self.partial.unordered:
             del body["partial"]["unordered"]  # so that an older version of cdc can read the entry
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
@@ -236,6 +243,8 @@ class Entry:
         """
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
+        if rows := body.pop(_ROW_FILTERS, None):
+            body["filters"] = (body.get("filters") or {}) | {"rows": rows}
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
             # An older version of cdc wrote this entry. The entry counts only records; its field "cut" described how
             # the rows were split into records.
@@ -283,7 +292,8 @@ class Commits:
     part. ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; it is None if the
     topic does not store this time. ``server_version`` is the leader's version; it is empty in entries that an older
     version of cdc wrote. ``marks`` are the starts without Kafka transactions. ``folds_names`` is true if the names in
-    the records are in lower case, since the leader has ``lower_case_table_names = 1``.
+    the records are in lower case, since the leader has ``lower_case_table_names = 1``. ``leaves_rows_out`` is true if
+    the producer leaves rows of some tables out.
     """
 
     next_sequence: int
@@ -296,6 +306,7 @@ class Commits:
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
     folds_names: bool = False
+    leaves_rows_out: bool = False
 
     def silence(self, *, now: float) -> float | None:
         """Seconds from the producer's last entry until ``now``; None if the time of that entry is unknown."""
@@ -316,7 +327,9 @@ class Commits:
             whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
             folds = bool(body.get("folds_names"))
             version = str(body.get("server_version", ""))
-            return replace(whole, server_version=version, marks=_marks(body), folds_names=folds)
+            rows = bool(body.get(_ROW_FILTERS))
+            marks = _marks(body)
+            return replace(whole, server_version=version, marks=marks, folds_names=folds, leaves_rows_out=rows)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

@@ -24,6 +24,7 @@ from cdc.producer.pipeline import (
     make_dumps,
     make_router,
     require_masks,
+    require_row_filters,
     start_of,
 )
 from cdc.producer.progress import Progress
@@ -80,6 +81,7 @@ class Binlog:
         leader = find_leader(self._profile)
         profile = as_on_leader(self._profile, leader)
         require_masks(profile, leader, log=_log)
+        require_row_filters(profile, leader, newest=None, log=_log)
         entry = start_of(profile, leader, None, profile.filters.listed(), stop=self._stop)
         yield from self._read(profile, leader, entry)
 

@@ -160,6 +160,7 @@ class _Look:
         entry, change = None, FilterEffect()
         with self._noting():
             pipeline.require_masks(profile, leader, log=self._say_event)
+            pipeline.require_row_filters(profile, leader, newest=newest, log=self._say_event)
             pipeline.warn_of_cascades(profile, leader, log=self._say_event)
         with self._noting():
             change = self._filters(leader, newest, accept_filters)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from cdc.config.filters import FilterChange, Filters
 from cdc.errors import PromiseError, UserError
@@ -65,8 +64,7 @@ def change_of(
     change = "; ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     # The commit log does not contain masks: the profile's present masks hold from the program's start on.
-    lists: dict[str, Any] = {key: tuple(globs) for key, globs in before.items()}
-    then = Filters(**lists, mask_columns=now.mask_columns, mask_key=now.mask_key)
+    then = now.as_listed(before)
     if now.narrows(then):
         warn(newly_included="none")
         return FilterEffect()
@@ -115,8 +113,8 @@ def _globs(listed: list[str]) -> str:
 
 
 def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
-    """Yields the tables that pass the new filters and did not pass the old filters. Also yields the databases that pass
-    only the new filters and contain no such table.
+    """Yields the tables that pass the new filters and did not pass the old filters, or of which other rows pass. Also
+    yields the databases that pass only the new filters and contain no such table.
     """
     databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:

@@ -11,7 +11,7 @@ from the keys of the profile that it uses.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +31,7 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import (
     Leader,
     at_leader,
+    connected_cursor,
     count_different,
     objects,
     oldest_table,
@@ -42,6 +43,7 @@ from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.reader import Reader
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.row_selection import RowSelection
 from cdc.producer.copy.selection import base_tables, definitions, require_copyable
 from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
@@ -50,9 +52,10 @@ from cdc.producer.debezium.envelope import Envelopes
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.changes import Refused
 from cdc.producer.decode.decoder import Decoder, XaTransactions
-from cdc.producer.decode.query_event import LoggedStatement, with_copies
+from cdc.producer.decode.query_event import LoggedStatement, with_copies, with_row_filters
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
+from cdc.producer.decode.table_map import Table as TableMap
 from cdc.producer.filter_changes import Asked
 from cdc.producer.flavor import mariadb_history, mariadb_leader
 from cdc.producer.flavor.mariadb_events import Translator
@@ -175,23 +178,23 @@ def make_decoder(
     count = partial(count_different, settings, name=leader.name)
     applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
     own = mariadb_leader.OwnTypes(partial(mariadb_leader.present_types, settings, name=leader.name))
-    masks = table_checks.mask_check(settings, profile.filters, name=leader.name) if profile.filters.masks else None
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=table_checks.member_check(count),
-            require_columns=masks or (lambda _: None),
+            require_columns=_require_columns(profile, leader, filters),
             own_types=own.found if is_mariadb else lambda _: None,
             characters=mariadb_leader.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
             mask=profile.filters.mask if profile.filters.masks else None,
+            condition=filters.condition,
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         other_events=profile.kafka.events,
         folds_names=leader.folds_names,
-        rewrite=own.rewritten if is_mariadb else _rewrite(profile, leader),
+        rewrite=own.rewritten if is_mariadb else _rewrite(profile, leader, filters),
         replace_refused=_replace_refused(profile, leader),
     )
 
@@ -200,8 +203,42 @@ def _copies_unrepeatable(profile: Profile, leader: Leader) -> bool:
     return profile.producer.on_unrepeatable == "copy" and leader.shows_visible
 
 
-def _rewrite(profile: Profile, leader: Leader) -> Callable[[LoggedStatement], LoggedStatement]:
-    return with_copies if _copies_unrepeatable(profile, leader) else lambda statement: statement
+def _condition_columns(profile: Profile, filters: Filters) -> Callable[[str, str], frozenset[str]]:
+    """Returns a function that returns the columns by which rows of a table are left out now, by ``filters``, or from
+    the change of the filters on.
+    """
+
+    def columns(database: str, table: str) -> frozenset[str]:
+        both = filters.condition(database, table), profile.filters.condition(database, table)
+        return frozenset[str]().union(*(condition.columns for condition in both if condition is not None))
+
+    return columns
+
+
+def _require_columns(profile: Profile, leader: Leader, filters: Filters) -> Callable[[TableMap], None]:
+    """Returns a function that raises PromiseError for a table in the binlog whose columns can't be masked, or whose
+    rows can't be left out, as in the profile.
+    """
+    settings, checks = of_leader(profile, leader), []
+    if profile.filters.masks:
+        checks.append(table_checks.mask_check(settings, profile.filters, name=leader.name))
+    if profile.filters.rows or filters.rows:
+        columns, logs = _condition_columns(profile, filters), logs_cascades(leader.version)
+        checks.append(table_checks.condition_check(settings, columns, name=leader.name, logs_cascades=logs))
+
+    def require(table: TableMap) -> None:
+        for check in checks:
+            check(table)
+
+    return require
+
+
+def _rewrite(profile: Profile, leader: Leader, filters: Filters) -> Callable[[LoggedStatement], LoggedStatement]:
+    copies = with_copies if _copies_unrepeatable(profile, leader) else lambda statement: statement
+    if not (profile.filters.rows or filters.rows):
+        return copies
+    columns = _condition_columns(profile, filters)
+    return lambda statement: copies(with_row_filters(statement, columns))
 
 
 def _replace_refused(profile: Profile, leader: Leader) -> Callable[[Refused], Refused]:
@@ -230,6 +267,58 @@ def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None])
         log("columns are masked", columns=", ".join(masks))
     if unused:
         log("no column is masked by these globs", level=logging.WARNING, columns=", ".join(unused))
+
+
+def require_row_filters(profile: Profile, leader: Leader, *, newest: Entry | None, log: Callable[..., None]) -> None:
+    """Raises UserError if rows of the leader's tables can't be left out as in the profile. If the filters of rows are
+    those of the entry ``newest``, logs a warning instead: the leader's table may have been altered after that entry.
+
+    Logs the tables of which rows are left out, and warnings for globs that match no table, and for tables to which
+    foreign keys refer.
+    """
+    filters, settings = profile.filters, of_leader(profile, leader)
+    if not filters.rows:
+        return
+    if leader.session is not None:
+        raise UserError(
+            "rows of a MariaDB leader can't be left out",
+            code="CDC-ROWS-UNFIT",
+            where="profile key filters.rows",
+            hint="leave whole tables out with filters.exclude_tables, and remove filters.rows",
+        )
+    tables = base_tables(settings, leader.name, filters)
+    left_out = [table for table in tables if filters.condition(*table) is not None]
+    is_known = (former_filters(newest) or {}).get("rows") == filters.listed()["rows"]
+    for error in _unfit_rows(profile, leader, left_out):
+        if not is_known:
+            raise error
+        log("the leader's table does not fit filters.rows any more", level=logging.WARNING, error=str(error))
+    log("rows are left out", tables=", ".join(sorted(named(*table) for table in left_out)) or "none")
+    if unused := filters.row_filters.unused(tables):
+        log("no table is filtered by these globs", level=logging.WARNING, rows=", ".join(unused))
+    if keys := table_checks.parents_with_rows_left_out(settings, filters, name=leader.name, named=named):
+        log(
+            "foreign keys refer to tables of which rows are left out: followers refuse rows that refer to such a row",
+            level=logging.WARNING, keys=", ".join(keys),
+        )  # fmt: skip
+
+
+def _unfit_rows(profile: Profile, leader: Leader, tables: list[tuple[str, str]]) -> Iterator[UserError]:
+    """Yields an error for each of ``tables`` whose rows can't be left out as in the profile."""
+    filters, settings = profile.filters, of_leader(profile, leader)
+    selection = RowSelection(filters.condition, logs_cascades=logs_cascades(leader.version))
+    with connected_cursor(settings, leader.name) as cursor:
+        for table in definitions(settings, leader.name, tables):
+            masks = [filters.mask(table.database, table.name, column.name) for column in table.columns]
+            columns = tuple(replace(column, mask=mask) for column, mask in zip(table.columns, masks, strict=True))
+            refusal = selection.checked(cursor, replace(table, columns=columns, refusal=None)).refusal
+            if refusal is not None and columns:  # a table that was dropped meanwhile has no columns
+                yield UserError(
+                    refusal,
+                    code="CDC-ROWS-UNFIT",
+                    where=f"table {table.database}.{table.name}",
+                    hint="correct filters.rows, or leave the table out with filters.exclude_tables",
+                )
 
 
 def warn_of_cascades(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
@@ -308,6 +397,7 @@ def make_copier(
         return Reader(
             leader_settings, name=leader.name, throttles=throttles, read_structure=structures.read,
             mask=filters.mask if filters.masks else None,
+            selection=RowSelection(filters.condition, logs_cascades=logs_cascades(leader.version)),
         )  # fmt: skip
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
@@ -450,6 +540,7 @@ class _Producer:
             # than these entries, so it is queried again.
             leader = self.leader(leader)
         require_masks(self.profile, leader, log=self.log)
+        require_row_filters(self.profile, leader, newest=sink.entry, log=self.log)
         warn_of_cascades(self.profile, leader, log=self.log)
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)

@@ -1,5 +1,5 @@
-"""Checks the leader's tables for problems: columns that can't be masked, equal members of an ENUM or SET, and cascades
-that are not logged.
+"""Checks the leader's tables for problems: columns that can't be masked, rows that can't be left out, equal members of
+an ENUM or SET, and cascades that are not logged.
 
 The binlog shows only the primary key of a table. The leader is queried for everything else: at the start, at the first
 rows of a table, and again after each statement. A column in the binlog that the leader's table no longer has may have
@@ -21,7 +21,17 @@ from cdc.producer.decode.changes import Refused
 from cdc.producer.decode.table_map import Table
 from cdc.sql.effects import Effect
 
-__all__ = ["UnreadableRows", "changed_silently", "check_masks", "mask_check", "mask_problem", "member_check"]
+__all__ = [
+    "UnreadableRows",
+    "changed_silently",
+    "check_masks",
+    "condition_check",
+    "condition_problem",
+    "mask_check",
+    "mask_problem",
+    "member_check",
+    "parents_with_rows_left_out",
+]
 
 _HINT = "mask it otherwise or not at all (filters.mask_columns), or leave the table out with filters.exclude_tables"
 MaskOf = Callable[[str], Mask | None]
@@ -147,6 +157,75 @@ def _uses(cursor: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
             yield what, text or ""
 
 
+# Finds out whether the values of a condition, by which rows are left out, can change without a row in the binlog.
+
+_GENERATED = (
+    "SELECT COLUMN_NAME, 'is generated, and changes with other columns' FROM information_schema.COLUMNS "
+    "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COALESCE(GENERATION_EXPRESSION, '') <> ''"
+)
+_CHANGED_BY_KEYS = (
+    "SELECT k.COLUMN_NAME, 'may be changed by a foreign key, which the leader does not log' "
+    "FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.REFERENTIAL_CONSTRAINTS r "
+    "USING (CONSTRAINT_SCHEMA, CONSTRAINT_NAME) WHERE k.TABLE_SCHEMA = %s AND k.TABLE_NAME = %s "
+    "AND (r.UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT') OR r.DELETE_RULE = 'SET NULL')"
+)
+ColumnsOf = Callable[[str, str], frozenset[str]]
+
+
+def condition_problem(cursor: Any, database: str, table: str, columns: frozenset[str], *, logs_cascades: bool) -> str:
+    """Returns the reason why rows of the leader's table can't be left out by a condition on ``columns`` (in lower
+    case); empty if they can. ``logs_cascades`` is true if the leader logs the rows that foreign keys change.
+    """
+    for statement in (_GENERATED,) if logs_cascades else (_GENERATED, _CHANGED_BY_KEYS):
+        cursor.execute(statement, (database, table))
+        for name, why in cursor.fetchall():
+            if name.lower() in columns:
+                return f"its rows can't be left out by column {name}, which {why}"
+    return ""
+
+
+def condition_check(
+    settings: dict[str, Any], columns_of: ColumnsOf, *, name: str, logs_cascades: bool
+) -> Callable[[Table], None]:
+    """Returns a function that raises PromiseError for a table in the binlog whose rows can't be left out; it queries
+    the leader ``name`` about tables for which ``columns_of`` returns the columns of a condition.
+    """
+
+    def require(table: Table) -> None:
+        columns = columns_of(table.database, table.name)
+        if not columns:
+            return
+        with connected_cursor(settings, name) as cursor:
+            why = condition_problem(cursor, table.database, table.name, columns, logs_cascades=logs_cascades)
+        if why:
+            raise PromiseError(
+                why,
+                code="CDC-ROWS-TABLE-UNFIT",
+                where=f"table {table.database}.{table.name}",
+                hint="leave rows out by another column, start once with --accept-filters, and run cdc-producer PROFILE "
+                "--copy DB.TABLE; or leave the table out with filters.exclude_tables",
+            )
+
+    return require
+
+
+def parents_with_rows_left_out(settings: dict[str, Any], filters: Filters, *, name: str, named: "Named") -> list[str]:
+    """Returns a text for each foreign key of the leader ``name`` from a table that passes the filters to a table of
+    which rows are left out.
+    """
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(
+            "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+            "FROM information_schema.REFERENTIAL_CONSTRAINTS ORDER BY 1, 2, 3, 4"
+        )
+        keys = [((row[0], row[1]), (row[2], row[3])) for row in dict.fromkeys(cursor.fetchall())]
+    return [
+        f"{named(*table)} to {named(*parent)}"
+        for table, parent in keys
+        if filters.wants_table(*table) and filters.wants_table(*parent) and filters.condition(*parent) is not None
+    ]
+
+
 # Finds out whether two members of an ENUM or SET are equal in its collation; a server without strict mode allows such
 # members.
 #
@@ -195,13 +274,13 @@ TableName = tuple[str, str]
 
 def changed_silently(settings: dict[str, Any], filters: Filters, *, name: str, named: Named) -> list[str]:
     """Returns a text for each foreign key of the leader ``name`` through which a change of a table that the filters
-    leave out also changes rows of a table that passes. The text contains both tables; ``named`` writes the name of a
-    table.
+    leave out, as a whole or in part, also changes rows of a table that passes. The text contains both tables; ``named``
+    writes the name of a table.
     """
     return [
         f"{named(*table)} by {named(*parent)}"
         for table, parent in _changing_keys(settings, name)
-        if filters.wants_table(*table) and not filters.wants_table(*parent)
+        if filters.wants_table(*table) and not (filters.wants_table(*parent) and filters.condition(*parent) is None)
     ]
 
 

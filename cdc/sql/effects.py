@@ -26,6 +26,7 @@ __all__ = [
     "Effect",
     "adds_foreign_keys",
     "alter_table",
+    "changed_columns",
     "connects",
     "dropped_columns",
     "filled_column",
@@ -42,6 +43,7 @@ __all__ = [
     "of_these_tables",
     "renamed_columns",
     "way_out",
+    "with_rows_left_out",
 ]
 
 
@@ -86,7 +88,9 @@ _OWN_DIGITS = "the number of digits of a division depends on div_precision_incre
 _OWN_WEEKS = "the result of WEEK without a mode depends on default_week_format, which is in no log"
 ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it created a temporary table, which hides the table of the same name from later statements of its session"
-COPIED_AGAIN = frozenset({IMPORTED, _OWN_NUMBERS, _OWN_VALUES, _OWN_DIGITS})
+_OTHER_VALUES = "it may change values by which filters.rows leaves rows out"
+_FEWER_ROWS = "it numbers rows, of which followers lack those that filters.rows leaves out"
+COPIED_AGAIN = frozenset({IMPORTED, _OWN_NUMBERS, _OWN_VALUES, _OWN_DIGITS, _OTHER_VALUES, _FEWER_ROWS})
 """The reasons (``Effect.unfaithful``) why only the rows of the altered table would differ: a follower can execute the
 statement, if the table is copied again after it. For any other reason, a follower must not execute the statement, or it
 is not known on which table the leader executed the statement.
@@ -236,6 +240,17 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
     of RAND()). The effects on tables have ``unfaithful`` set, because the statement's text does not contain the values.
     """
     return tuple(_doubted(effect, _UNSAFE_VALUES) if effect.action.endswith("Table") else effect for effect in effects)
+
+
+def with_rows_left_out(effect: Effect, text: str, columns: frozenset[str], *, sql_mode: str) -> Effect:
+    """Returns ``effect``, an ALTER TABLE by the statement ``text``, for a table of which rows are left out by a
+    condition on ``columns`` (in lower case). In the result, ``unfaithful`` is set if other rows may pass the condition
+    after the statement, or if the statement numbers rows.
+    """
+    if effect.numbered or effect.any_order or effect.filled:
+        return _doubted(effect, _FEWER_ROWS)
+    changed = changed_columns(text, sql_mode=sql_mode)
+    return effect if changed is not None and columns.isdisjoint(changed) else _doubted(effect, _OTHER_VALUES)
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
@@ -472,20 +487,13 @@ def _primary_key(clauses: list[SqlReader]) -> list[str]:
     return found
 
 
-# Finds the columns that ALTER TABLE renames.
+# Finds the columns that ALTER TABLE renames or changes.
 
 
 def renamed_columns(text: str, *, sql_mode: str) -> list[tuple[str, str]]:
     """Returns the old and the new names of the columns that the statement ``text`` renames."""
-    modes = sql_mode.upper().split(",")
-    ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
-    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
-    if not reader.take("ALTER", "TABLE"):
-        return []
-    reader.name()
     found = []
-    for clause in reader.clauses():
-        ahead = replace(clause)
+    for ahead in _clauses(text, sql_mode):
         if ahead.take("CHANGE"):
             ahead.take("COLUMN")
             found.append((ahead.identifier(), ahead.identifier()))
@@ -494,3 +502,47 @@ def renamed_columns(text: str, *, sql_mode: str) -> list[tuple[str, str]]:
             ahead.require("TO")
             found.append((old, ahead.identifier()))
     return [(old, new) for old, new in found if old.casefold() != new.casefold()]
+
+
+def changed_columns(text: str, *, sql_mode: str) -> frozenset[str] | None:
+    """Returns the old and new names, in lower case, of the columns that the ALTER TABLE statement ``text`` adds, drops,
+    renames or defines again. Returns None if it may change the values of any column.
+    """
+    try:
+        clauses = _clauses(text, sql_mode)
+        return frozenset(name.lower() for clause in clauses for name in _changed(clause)) if clauses else None
+    except ValueError:
+        return None
+
+
+def _changed(clause: SqlReader) -> Iterator[str]:
+    """Yields the columns that a clause of ALTER TABLE changes. Raises ValueError if it may change any column."""
+    if clause.comes("CONVERT", "TO"):
+        raise ValueError("it converts all columns of text")
+    if clause.take("RENAME", "COLUMN"):
+        yield clause.identifier()
+        clause.require("TO")
+        yield clause.identifier()
+        return
+    verb = next((each for each in ("CHANGE", "MODIFY", "ADD", "DROP") if clause.take(each)), "")
+    if not verb or (not clause.take("COLUMN") and clause.peek() in _KEYS):
+        return
+    if verb == "ADD" and clause.mark("("):
+        for part in SqlReader(clause.items[clause.at : -1], clause.database).clauses():
+            if part.peek() not in _KEYS:
+                yield part.identifier()
+        return
+    yield clause.identifier()
+    if verb == "CHANGE":
+        yield clause.identifier()
+
+
+def _clauses(text: str, sql_mode: str) -> list[SqlReader]:
+    """Returns the clauses of the ALTER TABLE statement ``text``; none if it is another statement."""
+    modes = sql_mode.upper().split(",")
+    ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
+    if not reader.take("ALTER", "TABLE"):
+        return []
+    reader.name()
+    return list(reader.clauses())

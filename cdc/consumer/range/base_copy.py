@@ -62,6 +62,13 @@ class Attachment:
             return []
         self.check(session)
         event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
+        newest = self._newest()
+        if newest is not None and newest.leaves_rows_out:
+            # The topic never removes rows that only the copy has.
+            event(
+                _LOG, "the producer leaves rows out (filters.rows): the copy must not have them either",
+                level=logging.WARNING,
+            )  # fmt: skip
         session.run([COPIES.create(session.schema).encode()])
         note = COPIES.insert(session.schema, self._resource, gtid_set=str(self._wanted), now="at")
         return [note.encode()]

@@ -42,6 +42,7 @@ __all__ = [
     "SnapshotReader",
     "TableChanged",
     "forget_answer",
+    "key_of",
     "read_failed",
     "reading_connection",
     "require_unchanged",
@@ -257,7 +258,7 @@ class ChunkReader:
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:
             self._row_sizes[definition] = size // len(found)
-        upto = None if ended and len(found) < rows else _key_of(definition, found[-1])
+        upto = None if ended and len(found) < rows else key_of(definition, found[-1])
         return ReadChunk(found, upto, size)
 
     def read_keys(
@@ -422,8 +423,8 @@ class ArrivingRows:
     def _unreadable(self, error: Exception) -> PromiseError:
         table = self._code.definition
         place = "a row"
-        if self._found and table.key:
-            place = f"the row after the key {', '.join(_key_of(table, self._found[-1]))}"
+        if self._found and table.key and not table.hides_keys:
+            place = f"the row after the key {', '.join(key_of(table, self._found[-1]))}"
         return PromiseError(
             f"{place} of {table.database}.{table.name} can't be copied: {error}",
             code="CDC-COPY-ROW-UNREADABLE",
@@ -445,7 +446,8 @@ def _changed(table: TableDefinition) -> TableChanged:
     )
 
 
-def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
+def key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
+    """Returns the JSON texts of the key's values in a row's JSON text."""
     values = json.loads(row)["cols"]
     places = {column.name: place for place, column in enumerate(table.columns)}
     return tuple(json.dumps(values[places[name]], ensure_ascii=False, separators=(",", ":")) for name in table.key)

@@ -197,7 +197,8 @@ class TableDefinition:
     that the leader shows; if it shows another definition later, the table was changed. ``key_index`` is the name of the
     key's index. ``whole`` is true if the table has no key or can't be copied in ranges of its key, but can be copied as
     a whole from one snapshot. ``inexact`` is true if the leader does not show the definition exactly. ``respelled`` are
-    pairs: a part of ``created`` with question marks, and its exact text, empty if unknown.
+    pairs: a part of ``created`` with question marks, and its exact text, empty if unknown. ``hides_keys`` is true if
+    rows of the table are left out by a condition, so that no error may contain the key of a row.
     """
 
     database: str
@@ -212,6 +213,7 @@ class TableDefinition:
     types_json: str = ""
     inexact: bool = False
     respelled: tuple[tuple[str, str], ...] = ()
+    hides_keys: bool = False
 
     @property
     def key_columns(self) -> tuple[CopiedColumn, ...]:

@@ -143,7 +143,7 @@ class Interleaver:
             while not sink.has_visible and (due := copier.due(progress)) is not None:
                 yield self._copied(due)
                 if isinstance(due, Beginning) and due.filters is not None:
-                    self._decoder.filter_by(due.filters.wants_table)
+                    self._decoder.filter_by(due.filters.wants_table, due.filters.condition)
                 copier.written(due, sequence=self._router.next_sequence - 1)
         yield from self._new_state()
 
@@ -173,7 +173,7 @@ class Interleaver:
             if not self._progress.has_executed(state.executed):
                 return None
             now = widened.after
-            self._decoder.filter_by(now.wants_table)
+            self._decoder.filter_by(now.wants_table, now.condition)
             self._copier.let_in()
         self._copier.adopt(state.pending)
         self._known = self._copier.pending

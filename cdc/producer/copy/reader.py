@@ -43,6 +43,7 @@ from cdc.producer.copy.definition import (
 )
 from cdc.producer.copy.keys import Keys, has_key, unfit
 from cdc.producer.copy.requests import estimates
+from cdc.producer.copy.row_selection import RowSelection
 from cdc.producer.copy.state import Table
 from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
@@ -218,7 +219,7 @@ class Reader:
     ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that becomes readable once
     there is an answer. ``read_structure`` reads the statements that create the leader's objects; its argument contains
     the effects of the statements in the stream since it was last called. ``mask(database, table, column)`` returns how
-    a column is masked; ``mask`` is None if no column is masked.
+    a column is masked; ``mask`` is None if no column is masked. ``selection`` decides which rows pass the filters.
     """
 
     def __init__(
@@ -229,12 +230,14 @@ class Reader:
         throttles: Throttles,
         read_structure: Callable[[Iterable[Effect]], Structure],
         mask: Callable[[str, str, str], Mask | None] | None = None,
+        selection: RowSelection | None = None,
     ) -> None:
         self._settings = settings
         self._name = name
         self._throttles = throttles
         self._read_structure = read_structure
         self._mask = mask
+        self._selection = selection or RowSelection()
         self._rows = _FIRST_ROWS
         self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
@@ -344,15 +347,19 @@ class Reader:
             estimated = self._estimate(cursor, wanted.table)
             if definition.whole and definition.refusal is None and wanted.after is None:
                 return self._open_snapshot(definition, wanted.read.executed, follows, estimated)
-            chunk = self._read_chunk(reader, definition, wanted.after)
+            chunk = self._read_chunk(cursor, reader, definition, wanted.after)
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
-        if chunk is not None:
-            self._rows = _next_rows(chunk)
-            self._throttles.rate.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _definition(self, marks: Any, table: Table) -> TableDefinition:
-        """Reads the table's definition, with the masks of its columns."""
+        """Reads the table's definition, with the masks of its columns. A table of which rows can't be left out as in
+        the profile has a refusal.
+        """
+        definition = self._masked(marks, table)
+        with marks.cursor() as cursor:
+            return self._selection.checked(cursor, definition)
+
+    def _masked(self, marks: Any, table: Table) -> TableDefinition:
         definition = read_definition(marks, *table)
         if self._mask is None or definition.refusal is not None:
             return definition
@@ -379,19 +386,36 @@ class Reader:
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
             self._throttles.rate.read(len(chunk.rows))
+            chunk = self._selection.of(definition, chunk)
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, keys=keys)
 
     def _read_chunk(
-        self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
+        self, marks: Any, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
         # Nothing is read if the table's key has changed since the previous chunk: the stream contains the ALTER later.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
+        begins = after is None
         try:
-            rows = self._throttles.rate.most(_FIRST_ROWS if after is None else self._rows)
-            return reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
+            while True:
+                rows = self._throttles.rate.most(_FIRST_ROWS if begins else self._rows)
+                chunk = reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
+                self._rows = _next_rows(chunk)
+                self._throttles.rate.read(len(chunk.rows))
+                selected = self._selection.of(definition, chunk)
+                if selected.rows or selected.upto is None:
+                    return selected
+                # No row of these passes the filters, and the key of a row that does not pass must be in no record. So
+                # rows are read until the chunk can end with a row that passes.
+                begins, after = False, chunk.upto
+                self._throttles.await_turn(marks)
+                self._require_running()
         except TableChanged:
             return None
+
+    def _require_running(self) -> None:
+        if self._stopped.is_set():
+            raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
 
     def _open_snapshot(
         self, definition: TableDefinition, executed: str, follows: frozenset[Table], estimated: int | None
@@ -413,7 +437,8 @@ class Reader:
         chunk = self._snapshots.piece(_CHUNK_BYTES)
         if not self.hurried.is_set():
             self._throttles.rate.read(len(chunk.rows))
-        return replace(self._snapshot, chunk=chunk, seen=None)
+        assert self._snapshot.definition is not None  # a snapshot is of a table that can be copied
+        return replace(self._snapshot, chunk=self._selection.of(self._snapshot.definition, chunk), seen=None)
 
     def _end(self) -> Position:
         with self._marks.cursor() as cursor:
@@ -428,7 +453,8 @@ class Reader:
             marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (read.executed, _WAIT_SECONDS))
             if marks.fetchone()[0] == 0:
                 return True
-        raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
+        self._require_running()
+        return False
 
 
 Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]

@@ -146,14 +146,16 @@ class Pending:
         again = tuple(table for table in self.again if table not in tables)
         return replace(self, structure=False, fresh=tuple(tables), again=again, written=self.written + statements)
 
-    def let_in(self, tables: Iterable[Table], statements: int) -> "Pending":
+    def let_in(self, tables: Sequence[Table], statements: int) -> "Pending":
         """Returns the state after statements that create ``tables``, which the new filters include; ``statements`` is
-        the number of these statements. The copy under way stays first.
+        the number of these statements. The copy under way stays first. It begins again if it is of one of ``tables``,
+        since other rows of that table pass from here on.
         """
         under_way = self.again[:1] if self.after is not None and not self.fresh else ()
         fresh = tuple(dict.fromkeys((*self.fresh, *under_way, *tables)))
         again = tuple(table for table in self.again if table not in fresh)
-        return replace(self, fresh=fresh, again=again, written=self.written + statements)
+        left = self.begun_again() if self.current in tables and not self.is_emptied else self
+        return replace(left, fresh=fresh, again=again, written=self.written + statements)
 
     def chunk_written(self, upto: tuple[str, ...] | None, rows: int) -> "Pending":
         """Returns the state after a chunk of the current table with ``rows``, up to the key ``upto``, or to the table's

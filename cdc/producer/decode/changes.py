@@ -19,6 +19,7 @@ from cdc.producer.binlog.event_types import ROWS, UPDATES
 from cdc.producer.binlog.events import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES, RawEvent
 from cdc.producer.large_rows import LargeColumn, LargeText
 from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.row_condition import Matches
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt
 
@@ -172,7 +173,8 @@ class TableShape:
     ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps each type to the offset of the rows in an
     event without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements in
     the stream before the table's last record (``sink.record_parts.ToldTypes``). ``large_columns`` returns the readers
-    of the columns of an event on disk, ``details`` what records do not contain. ``complete_images``
+    of the columns of an event on disk, ``details`` what records do not contain. ``matches`` decides which rows pass the
+    filters; it is None if all rows pass. ``complete_images``
     contains the known byte strings that precede an event's rows if the images have all columns; all tables with the
     same width share this set. ``size`` is an estimate of the memory that this object takes, in bytes.
     """
@@ -183,6 +185,7 @@ class TableShape:
         "decoders",
         "details",
         "large_columns",
+        "matches",
         "names",
         "rows_at",
         "size",
@@ -207,6 +210,7 @@ class TableShape:
         self.details: Callable[[], ColumnDetails] = ColumnDetails
         self.large_columns: Callable[[], Sequence[LargeColumn]] = tuple
         self.decoders = decoders
+        self.matches: Matches | None = None
         self.width = width
         self.rows_at, self.complete_images = _layout(width)
         self.size = 0

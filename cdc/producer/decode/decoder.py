@@ -29,6 +29,7 @@ from cdc.producer.decode.changes import (
     PositionAdvanced,
     Prepared,
     Refused,
+    Rows,
     RowsTransaction,
     Statement,
     nameless,
@@ -38,7 +39,8 @@ from cdc.producer.decode.changes import (
     unreadable,
 )
 from cdc.producer.decode.query_event import LoggedStatement, logged_statement
-from cdc.producer.decode.table_cache import TableCache
+from cdc.producer.decode.row_selection import selected_rows
+from cdc.producer.decode.table_cache import ConditionOf, TableCache
 from cdc.sql.effects import needing_more
 
 __all__ = [
@@ -214,7 +216,10 @@ class WholeTransactions:
                 elif event[5] is not None:
                     return None  # an event on disk is decoded separately, after the events before it have been written
                 elif (rows := self._tables.rows(event)) is not None:
-                    found.append(rows)
+                    if rows.table.matches is None:
+                        found.append(rows)
+                    else:
+                        found += selected_rows(rows, rows.table.matches)
             name, commit_us = gtid(events[0])
             mode = row_mode(events[1].data)
         except (PromiseError, *UNREADABLE):
@@ -290,9 +295,11 @@ class Decoder:
         self._needs_more = False  # whether the next statement needs events that were logged before it
         self._server = ""  # the version of the server that wrote the present file
 
-    def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Sets the filters that hold from the next transaction on."""
-        self._tables.filter_by(wants_table)
+    def filter_by(self, wants_table: Callable[[str, str], bool], condition: ConditionOf | None = None) -> None:
+        """Sets the filters that hold from the next transaction on; if ``condition`` is None, the conditions of rows
+        stay.
+        """
+        self._tables.filter_by(wants_table, condition)
 
     @property
     def filtered(self) -> int:
@@ -372,14 +379,7 @@ class Decoder:
         if self._xa.is_open and kind in _KEPT:
             self._xa.keep(event)
         elif kind in et.ROWS:
-            rows = self._tables.rows(event)
-            if rows is not None:
-                self._saw_rows = True
-                if not self._in_transaction:
-                    raise Damaged(
-                        "rows came outside of a transaction", code="CDC-EVENT-DAMAGED", where=str(event.position)
-                    )
-                yield rows
+            yield from self._rows(event)
         elif kind == et.TABLE_MAP:
             self._tables.map(event)
         elif kind in et.GTIDS:
@@ -406,6 +406,16 @@ class Decoder:
             self._needs_more = True
         elif kind not in et.HARMLESS and not (kind in et.OTHER_ROWS and self._tables.is_left_out(event)):
             raise unknown_event(event)
+
+    def _rows(self, event: RawEvent) -> Iterator[Rows]:
+        rows = self._tables.rows(event)
+        if rows is None:
+            return
+        if not self._in_transaction:
+            raise Damaged("rows came outside of a transaction", code="CDC-EVENT-DAMAGED", where=str(event.position))
+        for part in (rows,) if rows.table.matches is None else selected_rows(rows, rows.table.matches):
+            self._saw_rows = True
+            yield part
 
     def _moved(self, end: Position) -> Iterator[PositionAdvanced]:
         # Inside a transaction no position is reported, because a producer could not resume there: it always resumes at

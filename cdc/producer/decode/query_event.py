@@ -2,7 +2,7 @@
 on, and whether followers may execute it although they get other rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,12 +22,13 @@ from cdc.sql.effects import (
     adds_foreign_keys,
     folded_effect,
     numbered_otherwise,
+    with_rows_left_out,
 )
 from cdc.sql.statement import accounts, changed_by, classify
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
-__all__ = ["LoggedStatement", "logged_statement", "with_copies"]
+__all__ = ["LoggedStatement", "logged_statement", "with_copies", "with_row_filters"]
 
 _THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
 
@@ -197,6 +198,26 @@ def _context(query: ev.Query, event: RawEvent, collations: Collations, read: Sta
 # A crash can't separate the record of such a statement from the request for the copy: the state of the copies, which
 # lists the table, is committed with the record or before it. The record is marked as the record of a table that is
 # being copied, so that consumers accept it.
+
+Columns = Callable[[str, str], frozenset[str]]
+
+
+def with_row_filters(statement: LoggedStatement, columns: Columns) -> LoggedStatement:
+    """Returns the statement; ``unfaithful`` is set in the effects on tables of which followers may lack other rows
+    after it than before. ``columns(database, table)`` are the columns, in lower case, by which rows of a table are left
+    out.
+    """
+    modes = statement.context.get("sql_mode", "")
+    # If the text is not exact, names of columns in it may be question marks: the statement may change any column.
+    text = statement.text if statement.exact is None else ""
+    effects = tuple(
+        with_rows_left_out(effect, text, found, sql_mode=modes)
+        if effect.action == "AlterTable" and (found := columns(effect.database, effect.name or ""))
+        else effect
+        for effect in statement.effects
+    )
+    return statement if effects == statement.effects else replace(statement, effects=effects)
+
 
 _ANY_ORDER = "each server numbers the rows in an order of its own"
 

@@ -29,6 +29,7 @@ from cdc.producer.binlog.events import (
 from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import ColumnDetails, RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
+from cdc.producer.decode.row_selection import selected_rows
 from cdc.producer.decode.table_map import (
     CHARACTERS,
     ENUM,
@@ -44,13 +45,23 @@ from cdc.producer.decode.table_map import (
 from cdc.producer.large_rows import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.row_condition import Matches, RowCondition
 
-__all__ = ["AllowDifferences", "EqualMembers", "OwnTypes", "RequireColumns", "TableCache", "columns_json"]
+__all__ = [
+    "AllowDifferences",
+    "ConditionOf",
+    "EqualMembers",
+    "OwnTypes",
+    "RequireColumns",
+    "TableCache",
+    "columns_json",
+]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
 RequireColumns = Callable[[Table], None]
 OwnTypes = Callable[[Table], Mapping[int, int] | None]
+ConditionOf = Callable[[str, str], RowCondition | None]
 _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
@@ -82,7 +93,8 @@ class TableCache:
     returns None if there are none, else maps the numbers of columns to their types. It is called again after each
     statement, and if the table has another id: the same table map may then describe other types. ``characters`` are the
     types of columns with a collation. ``mask(database, table, column)`` returns how a column is masked; it is None if
-    no column is. ``filtered`` counts the rows events of tables that do not pass the filters.
+    no column is. ``condition(database, table)`` returns the condition of the rows that pass the filters; None if all
+    rows of the table pass. ``filtered`` counts the rows events of tables that do not pass the filters.
     """
 
     def __init__(
@@ -96,6 +108,7 @@ class TableCache:
         own_types: OwnTypes = lambda _: None,
         characters: frozenset[int] = CHARACTERS,
         mask: Callable[[str, str, str], Mask | None] | None = None,
+        condition: ConditionOf = lambda *_: None,
     ) -> None:
         self._wants_table = wants_table
         self.collations = collations
@@ -109,15 +122,20 @@ class TableCache:
         self._asked: dict[bytes, tuple[bytes, tuple[str, str]]] = {}
         self._characters = characters
         self._mask = mask
+        self._condition = condition
+        self._has_conditions = False  # whether a table with a condition was seen
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
         # Maps table ids to shapes, and to None for a table that does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
 
-    def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Sets other filters. The caller must call this between two transactions."""
+    def filter_by(self, wants_table: Callable[[str, str], bool], condition: ConditionOf | None = None) -> None:
+        """Sets other filters; if ``condition`` is None, the conditions of rows stay. The caller must call this between
+        two transactions.
+        """
         self._wants_table, self._shapes = wants_table, ShapeCache(_SHAPES_BYTES)
+        self._condition = condition or self._condition
         self._by_id.clear()
 
     def forget_ids(self) -> None:
@@ -131,14 +149,15 @@ class TableCache:
 
     def forget_allowed(self, effects: Sequence[Effect] = ()) -> None:
         """Forgets the tables for which ``allow_differences`` has succeeded. The decoder calls this for each statement,
-        since the statement may have created a trigger or renamed a table. If columns are masked, ``require_columns`` is
-        called again for all tables, since the statement may have changed their keys. ``own_types`` is called again for
-        the tables in the statement's ``effects``, or for all if there are none.
+        since the statement may have created a trigger or renamed a table. If columns are masked or rows are left out,
+        ``require_columns`` is called again for all tables, since the statement may have changed their keys or their
+        generated columns. ``own_types`` is called again for the tables in the statement's ``effects``, or for all if
+        there are none.
         """
         self._allowed.clear()
         if self._asked:
             self._forget_asked(effects)
-        if self._mask is not None:
+        if self._mask is not None or self._has_conditions:
             self._shapes = ShapeCache(_SHAPES_BYTES)
 
     def _forget_asked(self, effects: Sequence[Effect]) -> None:
@@ -195,6 +214,7 @@ class TableCache:
             if own is not None:
                 self._asked[description] = event.data[TABLE_ID], shape.names
                 table = self._table(event, own)
+            shape.matches = self._matches(table)
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description, own))
             shape.large_columns = partial(self._large_columns, description, own)
             shape.details = partial(self._details, description, own)
@@ -205,6 +225,28 @@ class TableCache:
             ) from None
         shape.size = _size(table)
         return shape
+
+    def _matches(self, table: Table) -> Matches | None:
+        """Returns the compiled condition of the table's rows; None if all rows pass. Raises PromiseError if it can't be
+        evaluated for the table's columns.
+        """
+        condition = self._condition(table.database, table.name)
+        if condition is None:
+            return None
+        self._has_conditions = True
+        masked = [column.name for column in table.columns if column.mask and column.name.lower() in condition.columns]
+        try:
+            if masked:
+                raise ValueError(f"column {masked[0]} is masked")
+            return condition.compiled([(column.name, column_type(column)) for column in table.columns])
+        except ValueError as error:
+            raise PromiseError(
+                f"its rows can't be left out by the condition {condition}: {error}",
+                code="CDC-ROWS-TABLE-UNFIT",
+                where=f"table {table.database}.{table.name}",
+                hint="correct filters.rows, start once with --accept-filters, and run cdc-producer PROFILE --copy "
+                "DB.TABLE; or leave the table out with filters.exclude_tables",
+            ) from None
 
     def _compile(self, shape: TableShape, description: bytes, own: Mapping[int, int] | None, kind: int) -> RowDecoder:
         table = self._described(description, own)
@@ -261,7 +303,8 @@ class TableCache:
         return (Effect("SkipTable", shape.database, shape.name) if shape else ANY_DATABASE,)
 
     def rows(self, event: RawEvent) -> Rows | None:
-        """Returns the rows of a rows event; None if the table is left out.
+        """Returns all rows of a rows event, those that the table's condition leaves out included; None if the table is
+        left out.
 
         Raises PromiseError for rows that have no table map, lack columns or can't be read.
         """
@@ -296,7 +339,8 @@ class TableCache:
         if table is None:
             self.filtered += 1
             return []
-        return [_decoded(rows_event(transaction), table)]
+        rows = _decoded(rows_event(transaction), table)
+        return [rows] if table.matches is None else selected_rows(rows, table.matches)
 
 
 def _decoded(event: RawEvent, table: TableShape) -> Rows:

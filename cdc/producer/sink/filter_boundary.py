@@ -38,6 +38,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
             hint=_way_across(change, filters),
         )
     _require_same_masks(change, filters)
+    _require_same_conditions(change, filters)
     reason = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
     if reason:
         raise PromiseError(
@@ -73,6 +74,29 @@ def _unmasked(change: Statement, one: str, other: str) -> PromiseError:
         where=str(change.event.position),
         hint="name both alike in filters.mask_columns, and start again",
     )
+
+
+def _require_same_conditions(change: Statement, filters: Filters) -> None:
+    """Raises PromiseError if the statement renames a table, creates a table LIKE another or exchanges a partition with
+    another table, and the profile leaves rows of the two tables out by different conditions.
+    """
+    if not filters.rows:
+        return
+    altered = [(effect.database, effect.name or "") for effect in change.effects if effect.action == "AlterTable"]
+    pairs = [(altered[0], other) for other in altered[1:]]
+    for effect in change.effects:
+        other = effect.to if effect.action == "RenameTable" else effect.like
+        pairs += [((effect.database, effect.name or ""), other)] if other else []
+    for one, other in pairs:
+        if filters.condition(*one) != filters.condition(*other):
+            raise PromiseError(
+                f"rows of table {'.'.join(one)} and table {'.'.join(other)} are left out by different conditions: "
+                f"{excerpt(change.text)}",
+                code="CDC-ROWS-RENAMED",
+                where=str(change.event.position),
+                hint="name both alike in filters.rows, or set filters.shadow_tables; start once with --accept-filters, "
+                "and have both copied: cdc-producer PROFILE --copy DB.TABLE",
+            )
 
 
 def _narrowed(change: Statement, wanted: list[bool]) -> Statement:

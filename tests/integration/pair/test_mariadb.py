@@ -240,6 +240,20 @@ def test_settings_are_required_with_the_statement_that_sets_them(
     assert f"{setting} is {wrong}; SET GLOBAL {setting} = {right}, and the same in the server's option file" in line
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("rows", {"maria.t": "n = 1"}, "rows of a MariaDB leader can't be left out"),
+        ("mask_columns", {"maria.t.n": "null"}, "columns of a MariaDB leader can't be masked"),
+    ],
+)
+def test_filters_that_need_a_mysql_leader_are_refused(pair: Pair, key: str, value: dict[str, str], why: str) -> None:
+    profile = toml.loads(pair.source.read_text())
+    profile["filters"] = profile.get("filters", {}) | {key: value}
+    pair.source.write_text(toml.dumps(profile))
+    assert why in refused("cdc-producer", pair.source, "--until-current")
+
+
 def test_missing_grants_are_named_with_the_statement_that_grants_them(pair: Pair) -> None:
     with on(pair.leader) as cursor:
         cursor.execute("CREATE USER poor IDENTIFIED BY 'poor'")

@@ -93,6 +93,19 @@ def test_an_entry_of_a_newer_version_says_so(changes: dict[str, Any], partial: d
         assert Commits.parse(text, where="here").next_sequence == START.next_sequence
 
 
+def test_older_versions_refuse_filters_of_rows() -> None:
+    """They would take these for filters that let all rows in."""
+    filters = {"include_dbs": ["d"], "rows": ["d.t: a = 1"]}
+    entry = replace(START, filters=filters)
+    body = json.loads(entry.to_json())
+    assert body["filters"] == {"include_dbs": ["d"]}
+    assert body["row_filters"] == ["d.t: a = 1"]
+    assert entry.filters == {"include_dbs": ["d"], "rows": ["d.t: a = 1"]}
+    assert Commits.parse(entry.to_json(), where="here").leaves_rows_out
+    assert not Commits.parse(START.to_json(), where="here").leaves_rows_out
+    assert Entry.parse(entry.to_json(), where="here") == entry
+
+
 def test_older_versions_refuse_a_state_with_tables_that_lack_rows() -> None:
     """They would copy these tables, but not state again what else could not be read."""
     table = ("d", "t")

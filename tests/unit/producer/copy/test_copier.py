@@ -350,6 +350,14 @@ def test_what_the_filters_let_in_is_created_first_and_copied_after_what_is_under
     assert copying.asked[1:] == ["t behind 3" if pending.again else "u"]
 
 
+def test_a_copy_under_way_of_a_table_of_which_other_rows_pass_begins_again() -> None:
+    copying = begun(Pending(again=(T, U), after=("3",), rows=9), widened=WIDENED)
+    copying.read_structure(Structure([U, T], [], []), end=50)
+    copying.turn(50)
+    assert copying.state == Pending(fresh=(T, U))
+    assert Pending(again=(T,), after=()).let_in([T], 0).after == ()
+
+
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_what_is_to_be_created_is_read_again_after_a_statement(is_refused: bool) -> None:
     copying = begun(Pending(), widened=WIDENED)

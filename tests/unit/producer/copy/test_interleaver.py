@@ -124,7 +124,7 @@ class Stream:
 
         copier.written = written_at
 
-    def _filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
+    def _filter_by(self, wants_table: Callable[[str, str], bool], condition: Callable[[str, str], Any]) -> None:
         self.done.append("decoder filters")
         self.decoded_by.append(wants_table)
 

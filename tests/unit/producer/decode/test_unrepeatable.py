@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.producer.decode.query_event import LoggedStatement, with_copies
+from cdc.producer.decode.query_event import LoggedStatement, with_copies, with_row_filters
 from cdc.sql.effects import needing_more, numbered_otherwise
 from cdc.sql.statement import classify
 
@@ -83,3 +83,26 @@ def test_a_tablespace_that_comes_or_goes_empties_the_table(text: str) -> None:
     assert [(effect.action, effect.name) for effect in found.effects] == [("TruncateTable", "t`s")]
     assert found.context["charset"] == "utf8mb4"
     assert bool(found.copies) == ("IMPORT" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_marked"),
+    [
+        ("ALTER TABLE t MODIFY a BIGINT", True),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET latin1", True),
+        ("ALTER TABLE t DROP PRIMARY KEY, ADD n INT AUTO_INCREMENT PRIMARY KEY", True),
+        ("ALTER TABLE t MODIFY b INT AUTO_INCREMENT", True),
+        ("ALTER TABLE t ADD n SERIAL", True),
+        ("ALTER TABLE t ADD b INT DEFAULT 1, ADD KEY (a)", False),
+        ("ALTER TABLE u MODIFY a BIGINT", False),
+        ("DROP TABLE t", False),
+    ],
+)
+def test_a_table_whose_rows_pass_otherwise_after_the_statement_is_copied(text: str, *, is_marked: bool) -> None:
+    """Followers lack rows, so they can neither number them nor get those that pass only now."""
+    marked = with_row_filters(logged(text), lambda _, table: frozenset({"a"} if table == "t" else ()))
+    if not is_marked:
+        assert marked == logged(text)
+        return
+    assert any("filters.rows" in effect.unfaithful for effect in marked.effects)
+    assert with_copies(marked).copies == (("db", "t"),)

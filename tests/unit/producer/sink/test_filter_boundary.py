@@ -51,3 +51,34 @@ def test_a_swap_whose_new_version_is_in_the_topic_needs_the_setting_alone() -> N
     assert str(stop.value.hint).endswith(
         'set filters.shadow_tables = ["_{table}_new", "_{table}_old"], and start again'
     )
+
+
+CONDITIONS = Filters(rows={"d.t": "a = 1", "d.same": "a = 1", "d.u": "a = 2"}, shadow_tables=("_{table}_gho",))
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("RENAME TABLE d.t TO d.u", False),
+        ("RENAME TABLE d.other TO d.t", False),
+        ("ALTER TABLE d.t RENAME TO d.other", False),
+        ("CREATE TABLE d.other LIKE d.t", False),
+        ("CREATE TABLE d.u LIKE d.other", False),
+        ("ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE d.other", False),
+        ("ALTER TABLE d.other EXCHANGE PARTITION p WITH TABLE d.t", False),
+        ("RENAME TABLE d.t TO d.same", True),
+        ("CREATE TABLE d._t_gho LIKE d.t", True),
+        ("RENAME TABLE d.t TO d._u_del, d._t_gho TO d.t", False),
+        ("ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE d.same", True),
+        ("CREATE TABLE d.u (a INT)", True),
+        ("DROP TABLE d.t, d.u", True),
+    ],
+)
+def test_rows_of_one_table_do_not_become_those_of_another_condition(text: str, *, passes: bool) -> None:
+    _, effects = classify(text, database="d", ansi_quotes=False)
+    if passes:
+        assert passing(statement(*effects), CONDITIONS)
+        return
+    with pytest.raises(PromiseError, match="left out by different conditions") as stop:
+        passing(statement(*effects), CONDITIONS)
+    assert stop.value.code == "CDC-ROWS-RENAMED"

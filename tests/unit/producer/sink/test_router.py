@@ -18,7 +18,7 @@ from cdc.model.position import Position
 from cdc.model.record import Record
 from cdc.producer.decode.changes import Begin, Refused, Rows, RowsTransaction, Statement, TableShape
 from cdc.producer.sink.record_parts import Message
-from cdc.producer.sink.router import Router, content_sum
+from cdc.producer.sink.router import Router, content_sum, unordered_sum
 from cdc.producer.skips import Skips
 from cdc.sql.effects import ANY_DATABASE, Effect
 from tests.generators.binlog_events import event
@@ -392,3 +392,33 @@ def test_the_exact_bytes_of_a_statement_go_beside_its_text() -> None:
     for each, more in ((change, {"Bytes": "Q1JFQVRFIFRBQkxFIP8="}), (replace(change, exact=None), {})):
         message, *_ = transaction(router(), each)
         assert json.loads(message.value)["operation"] == {"Query": change.text} | more
+
+
+def test_rows_that_a_filter_turns_are_summed_up_by_what_they_became() -> None:
+    """In a table without a key another server may log the updates out of which they came in another order."""
+    keyless, update = TableShape("d", "t", '"columns":["a"]', {}, 1), event(31, bytes(77))
+    texts = [b'{"cols":[{"SignedInteger":1}]}']
+    added, deleted = (Rows(update, keyless, operation, texts, 0) for operation in ("Add", "Delete"))
+    sums = {unordered_sum(each, "u", texts) for each in (added, deleted, deleted._replace(event=event(32, bytes(77))))}
+    assert len(sums) == 3
+    assert 0 not in sums
+    assert unordered_sum(added._replace(event=EVENT), "u", texts) == 0
+    assert unordered_sum(added._replace(table=TABLE), "u", texts) == 0
+
+
+def test_a_server_that_logged_them_in_another_order_does_not_go_on_amid_them() -> None:
+    """Of four inserts out of updates two are committed, and the second one is the same in the other order."""
+    keyless, update = TableShape("flvDb", "pet", '"columns":["a"]', {}, 1), event(31, bytes(77))
+    texts = [b'{"cols":[{"SignedInteger":%d}]}' % number for number in (2, 3, 4, 5)]
+    change = Rows(update, keyless, "Add", texts, 0)
+    first = router(record_bytes=1)
+    first.begin(Begin(GTID, GTID, 0))
+    written = list(first.rows(change._replace(rows=texts[:3])))
+    partial = first.partial
+    assert len(written) == 2
+    assert partial is not None
+    assert partial.rows == 2
+    rest = [*transaction(router(record_bytes=1, partial=partial), change)]
+    assert [json.loads(bytes(each.value))["transaction"]["index"] for each in rest] == [2, 3]
+    with pytest.raises(PromiseError, match="not all of them are those"):
+        list(transaction(router(record_bytes=1, partial=partial), change._replace(rows=[texts[2], *texts[1::-1]])))
