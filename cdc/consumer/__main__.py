@@ -17,6 +17,7 @@ from cdc.config.renames import Renames
 from cdc.consumer.check import check
 from cdc.consumer.metrics import Activity, Counters
 from cdc.consumer.pipeline import Options, run
+from cdc.consumer.preflight import found_follower
 from cdc.consumer.range.delay import Pause, RateLimit
 from cdc.consumer.range.until import Place, Until
 from cdc.consumer.state.skips import Skips
@@ -169,6 +170,7 @@ def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     following = newest.next_sequence if newest else None
     silent = newest.silence(now=time.time()) if newest else None
     resource = profile.mysql_resource_name
+    profile = found_follower(profile)
     status = read_status(profile.database, resource=resource, schema=profile.consumer.schema)
     print(show(status, follower=str(profile.database), resource=resource, following=following, silent=silent))
     return 0

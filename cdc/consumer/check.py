@@ -172,9 +172,10 @@ def check(profile: Profile, *, leader: Profile | None) -> int:
     """
     items, stop = CheckList(), threading.Event()
     with items.with_log(), ExitStack() as opened:
-        session = Session(profile.database, schema=profile.consumer.schema)
         retry = Retry(seconds=0, log=lambda *_, **__: None, stop=stop)
         with items.noting():
+            profile = preflight.found_follower(profile)
+            session = Session(profile.database, schema=profile.consumer.schema)
             startup = Startup.unconnected(profile, session, opened, retry=retry, stop=stop)
             _Check(startup, items).run(leader)
     return items.end()
