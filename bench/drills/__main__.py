@@ -7,7 +7,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-DRILLS = ("standby", "leader", "follower", "brokers", "group")
+DRILLS = ("standby", "leader", "follower", "brokers", "group", "promote")
 
 
 def main() -> int:

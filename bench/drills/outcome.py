@@ -31,7 +31,7 @@ class Outcome:
     def count(self, load: Load, follower: MySql, source: Path) -> None:
         """Compares what was acknowledged, what the leader has, what the follower has, and what the topic has.
 
-        ``source`` is the profile of a producer. A row is lost if a client was told that it is committed, or if the
+        ``source`` is the profile of a producer. A row is lost if its commit was acknowledged to a client, or if the
         leader has it, and the leader or the follower lacks it; or if the topic lacks its record.
         """
         here, there = ids(load.leader), ids(follower)
