@@ -54,13 +54,12 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
 
 def profiles(folder: Path, kafka: Kafka, *servers: MySql, name: str, start: str) -> list[Path]:
     """Writes the profiles of the stream ``name`` between two servers, which begins at the GTIDs ``start``."""
-    begins = f'[producer]\nstart = "{start}"\n[consumer]\nstart = "{start}"\n' if start else ""
     paths = []
     for server, end in zip(servers, ("source", "target"), strict=True):
-        path = written(
-            folder / f"{name}-{end}.toml", server, kafka, lines='[filters]\nexclude_dbs = ["cdc"]\n' + begins
-        )
+        path = written(folder / f"{name}-{end}.toml", server, kafka, lines='[filters]\nexclude_dbs = ["cdc"]\n')
         text = path.read_text().replace('topic = "drill"', f'topic = "{name}"')
+        for table in ("[producer]\n", "[consumer]\n") if start else ():
+            text = text.replace(table, f'{table}start = "{start}"\n')
         path.write_text(f'mysql_resource_name = "{name}"\n{text}')
         paths.append(path)
     return paths

@@ -26,7 +26,9 @@ class Candidate:
     def __init__(self, program: str, path: Path) -> None:
         self._port = free_port()
         with path.open("a") as file:
-            file.write(f"[metrics]\nport = {self._port}\n[{program.removeprefix('cdc-')}]\nstandby = true\n")
+            file.write(f"[metrics]\nport = {self._port}\n")
+        text, table = path.read_text(), f"[{program.removeprefix('cdc-')}]\n"
+        path.write_text(text.replace(table, f"{table}standby = true\n"))
         self._command, self._path = [BIN / program, path], path
         self._shown = f"{program.replace('-', '_')}_standby 0.0\n"
         self._start()

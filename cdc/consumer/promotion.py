@@ -3,7 +3,7 @@ leader's triggers and events, and prints what must be changed elsewhere.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
@@ -34,8 +34,9 @@ def promote(profile: Profile, *, leader: Profile | None) -> int:
             session.connect()
         status = read_status(profile.database, resource=resource, schema=schema)
         state = server_state(profile.database)
-        there = server_state(leader.database) if leader is not None else None
-        for error in shortcomings(status, newest, state=state, leader=there):
+        # A replica may have taken the leader's place since, so all of its servers are asked.
+        asked = [server_state(each) for each in leader.database.addresses()] if leader is not None else [None]
+        for error in shortcomings(status, newest, state=state, leaders=[each for each in asked if each is not None]):
             items.problem(error)
         if items.problems or newest is None or state is None:
             print("nothing was changed; run --promote again when this is done")
@@ -45,7 +46,7 @@ def promote(profile: Profile, *, leader: Profile | None) -> int:
             items.note(
                 f"but {newest.of_open} records, with which the topic ends: the rest of their transaction is not in it"
             )
-        if there is None:
+        if None in asked:
             items.note(_UNKNOWN if leader is None else _SILENT, hint=_LOOK.format(newest.gtid_set))
         else:
             items.fine("the leader takes no writes, and has nothing that is not in the topic")
@@ -66,10 +67,10 @@ _LOOK = "when it is back, and before anything writes there: SELECT GTID_SUBTRACT
 
 
 def shortcomings(
-    status: Status, newest: Commits | None, *, state: ServerState | None, leader: ServerState | None
+    status: Status, newest: Commits | None, *, state: ServerState | None, leaders: Iterable[ServerState]
 ) -> Iterator[UserError]:
     """Yields the reasons why the follower may not be promoted yet. ``newest`` is the newest entry of the commit log,
-    ``leader`` the state of the leader, None if it does not answer or was not asked.
+    ``leaders`` the states of those servers that are or were the leader and answer.
     """
     if status.applied is None or newest is None:
         yield _problem("this is no follower, or its topic has no commit log", "check the profile")
@@ -90,14 +91,12 @@ def shortcomings(
             "event_scheduler is ON: an event that has run once would run again",
             "SET PERSIST event_scheduler = OFF; after the promotion disable such events, then set it ON",
         )
-    if leader is None:
-        return
-    if not leader.read_only:
-        yield _problem("the leader takes writes", "on the leader: SET PERSIST super_read_only = ON")
-    if lacking := leader.executed.minus(GtidSet.parse(newest.gtid_set)):
-        yield _problem(
-            f"the topic lacks transactions of the leader: {lacking}", "run cdc-producer PROFILE --until-current first"
-        )
+    for leader in leaders:
+        if not leader.read_only:
+            yield _problem("the leader takes writes", "on the leader: SET PERSIST super_read_only = ON")
+        if lacking := leader.executed.minus(GtidSet.parse(newest.gtid_set)):
+            hint = "run cdc-producer PROFILE --until-current first"
+            yield _problem(f"the topic lacks transactions of the leader: {lacking}", hint)
 
 
 def _problem(what: str, hint: str) -> UserError:

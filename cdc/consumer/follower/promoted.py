@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import pymysql
 
 from cdc.config.profile import Database
+from cdc.consumer.errors import Interrupted
 from cdc.consumer.follower.session import translated
-from cdc.errors import CdcError, UserError
+from cdc.errors import Disconnected, UserError
 from cdc.model.gtid import GtidSet
 from cdc.service.mysql_connection import connected
 
@@ -27,13 +28,13 @@ class ServerState(NamedTuple):
 
 
 def server_state(database: Database) -> ServerState | None:
-    """Queries a server's state; None if it does not answer."""
+    """Queries a server's state; None if it can't be reached. Raises UserError if it refuses: it may take writes."""
     try:
         with _cursor(database) as cursor:
             cursor.execute("SELECT @@GLOBAL.read_only, @@GLOBAL.event_scheduler = 'ON', @@GLOBAL.gtid_executed")
             read_only, runs_events, executed = cursor.fetchone()
             return ServerState(bool(read_only), bool(runs_events), GtidSet.parse(executed))
-    except CdcError:
+    except Disconnected:
         return None
 
 
@@ -62,10 +63,18 @@ def _cursor(database: Database) -> Iterator[Any]:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             yield cursor
     except (pymysql.MySQLError, OSError) as error:
+        found = translated(error)
+        if isinstance(found, Interrupted):
+            raise Disconnected(
+                f"a server can't be asked: {found}",
+                code="CDC-PROMOTION-NO-ANSWER",
+                where=str(database),
+                hint="run --promote again: what exists already is left as it is",
+            ) from None
         raise UserError(
-            f"a trigger or an event can't be created: {translated(error)}",
+            f"a server refuses: {found}",
             code="CDC-PROMOTION-REFUSED",
             where=str(database),
-            hint="create it by hand from the output of --status, or correct what the server names; then run --promote "
-            "again: what exists already is left as it is",
+            hint="correct what it names, or create a trigger or event by hand from the output of --status; then run "
+            "--promote again, for a leader that is MariaDB without --leader: what exists already is left as it is",
         ) from None

@@ -21,13 +21,13 @@ ENTRY = Entry(9, "intent", "ALTER TABLE t", "", datetime(2026, 1, 1, tzinfo=UTC)
 
 def told(
     status: Status | None = None, newest: Commits | None = NEWEST, follower: ServerState | None = FOLLOWER,
-    leader: ServerState | None = LEADER,
+    leader: tuple[ServerState, ...] = (LEADER,),
 ) -> list[str]:  # fmt: skip
-    return [each.what for each in shortcomings(status or Status(None, APPLIED), newest, state=follower, leader=leader)]
+    return [each.what for each in shortcomings(status or Status(None, APPLIED), newest, state=follower, leaders=leader)]
 
 
 def test_nothing_is_missing() -> None:
-    assert told() == told(leader=None) == []
+    assert told() == told(leader=()) == []
     # The leader died within a transaction: its first two records can't be applied any more.
     assert told(newest=replace(NEWEST, next_sequence=12, of_open=2)) == []
 
@@ -45,9 +45,9 @@ def test_nothing_is_missing() -> None:
             {"follower": FOLLOWER._replace(runs_events=True)},
             "event_scheduler is ON: an event that has run once would run again",
         ),
-        ({"leader": LEADER._replace(read_only=False)}, "the leader takes writes"),
+        ({"leader": (LEADER, LEADER._replace(read_only=False))}, "the leader takes writes"),
         (
-            {"leader": LEADER._replace(executed=GtidSet.parse(f"{UUID}:1-7"))},
+            {"leader": (LEADER._replace(executed=GtidSet.parse(f"{UUID}:1-7")),)},
             f"the topic lacks transactions of the leader: {UUID}:6-7",
         ),
     ],
