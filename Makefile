@@ -76,9 +76,10 @@ mutants: $(READY)
 	$(BIN)/python tests/mutants.py
 	$(BIN)/python tests/expression_mutants.py
 
-# Kills programs beside which a standby waits, and prints how long the takeovers take: docs/operations.md.
+# Kills servers and programs under load, and prints how long nothing arrived: docs/operations.md. DRILLS=leader,brokers
+# runs some of the drills, KILLS=10 fewer kills.
 drill: $(READY)
-	$(BIN)/python bench/drill.py
+	$(BIN)/python -m bench.drills $(DRILLS) $(if $(KILLS),--kills $(KILLS))
 
 bench: $(READY)
 	$(BIN)/python bench/producer.py

@@ -17,6 +17,8 @@ from cdc.config.renames import Renames
 from cdc.consumer.check import check
 from cdc.consumer.metrics import Activity, Counters
 from cdc.consumer.pipeline import Options, run
+from cdc.consumer.preflight import found_follower
+from cdc.consumer.promotion import promote
 from cdc.consumer.range.delay import Pause, RateLimit
 from cdc.consumer.range.until import Place, Until
 from cdc.consumer.state.skips import Skips
@@ -62,8 +64,10 @@ def main() -> int:
         parser.error("--until and --until-current do not go with --pause, --resume and --rate")
     if arguments.check and (arguments.until or arguments.until_current):
         parser.error("--check goes with --leader only")
-    if arguments.leader and not arguments.check:
-        parser.error("--leader goes with --check")
+    if arguments.promote and (arguments.until or arguments.until_current):
+        parser.error("--promote goes with --leader only")
+    if arguments.leader and not (arguments.check or arguments.promote):
+        parser.error("--leader goes with --check and --promote")
     return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
@@ -89,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         "--leader",
         metavar="PROFILE",
         type=Path,
-        help="with --check: the producer's profile; both servers' definitions of the tables are compared",
+        help="the producer's profile: with --check both servers' definitions of the tables are compared, with "
+        "--promote the leader is asked for what is not in the topic",
     )
     # an option of earlier versions of cdc; using it is an error
     parser.add_argument("--rewind", help=argparse.SUPPRESS)
@@ -108,6 +113,12 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only list what prevents the start, and what mends it; nothing is written, and a consumer may run. Exit "
         "status 0 or 2",
+    )
+    what.add_argument(
+        "--promote",
+        action="store_true",
+        help="make the follower a leader: check that everything is applied, create the leader's triggers and events, "
+        "and print what to change elsewhere; no consumer may run. Exit status 0, or 2 and nothing is changed",
     )
     what.add_argument(
         "--pause",
@@ -141,10 +152,10 @@ def _run(arguments: argparse.Namespace) -> int:
             "cdc-producer PROFILE --copy DATABASE.TABLE",
         )
     profile = load(arguments.profile, servers=BOTH_SERVERS)
-    if arguments.check:
+    if arguments.check or arguments.promote:
         leader = load(arguments.leader, servers=BOTH_SERVERS) if arguments.leader else None
         setup_logging(level=profile.log.level, form=profile.log.format)
-        return check(profile, leader=leader)
+        return (check if arguments.check else promote)(profile, leader=leader)
     if arguments.pause or arguments.resume:
         return _tell(profile, "pause" if arguments.pause else "resume")
     if arguments.rate is not None:
@@ -169,6 +180,7 @@ def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     following = newest.next_sequence if newest else None
     silent = newest.silence(now=time.time()) if newest else None
     resource = profile.mysql_resource_name
+    profile = found_follower(profile)
     status = read_status(profile.database, resource=resource, schema=profile.consumer.schema)
     print(show(status, follower=str(profile.database), resource=resource, following=following, silent=silent))
     return 0

@@ -179,9 +179,10 @@ def list_problems(items: CheckList, profile: Profile, *, leader: Profile | None)
     """Prints the items of ``check``."""
     stop = threading.Event()
     with items.with_log(), ExitStack() as opened:
-        session = Session(profile.database, schema=profile.consumer.schema)
         retry = Retry(seconds=0, log=lambda *_, **__: None, stop=stop)
         with items.noting():
+            profile = preflight.found_follower(profile)
+            session = Session(profile.database, schema=profile.consumer.schema)
             startup = Startup.unconnected(profile, session, opened, retry=retry, stop=stop)
             _Check(startup, items).run(leader)
 

@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from cdc.config.profile import Database
 from cdc.consumer.apply.applier import Applied
 from cdc.consumer.errors import Interrupted, Refused
+from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.follower.session import ask
 from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.range.delay import Delay, Pause, RateLimit
@@ -111,7 +112,8 @@ class Counters:
     ``sequence`` is the sequence of the last applied record, and ``applied_at`` is the ``time.monotonic()`` of its
     commit; ``offsets`` are the offsets of the next records to apply. ``kafka_away()`` returns true while no broker
     answers. Transactions are held back by ``delay`` (the profile's delay), ``limit`` (the profile's rate) and ``pause``
-    (the operator's signal). ``standby`` is true while the program waits until another consumer ends.
+    (the operator's signal). ``standby`` is true while the program waits until another consumer ends. ``follower`` knows
+    the server to which the consumer is connected.
     """
 
     started: bool = False
@@ -134,6 +136,7 @@ class Counters:
     limit: RateLimit = field(default_factory=RateLimit)
     pause: Pause = field(default_factory=Pause)
     copies: Copies = field(default_factory=Copies)
+    follower: FollowerAddress | None = None
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
         """Notes that both servers have answered. All records up to ``sequence`` were applied earlier, and reading
@@ -320,7 +323,8 @@ class Activity:
     def _ask_follower(self) -> Check:
         started = time.monotonic()
         try:
-            ask(self._follower, seconds=_ANSWER_SECONDS)
+            address = self._counters.follower
+            ask(address.database if address else self._follower, seconds=_ANSWER_SECONDS)
         except (Interrupted, Refused, CdcError) as error:
             return Check("follower", False, f"no answer: {error}")
         return Check("follower", True, f"answered in {time.monotonic() - started:.3f} s")

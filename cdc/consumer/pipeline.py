@@ -65,8 +65,9 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             return
         checkpoint, copied = startup.checkpoint(topic, attachment=attachment(profile, reader))
         _check_options(options, checkpoint, startup)
-        event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
+        event(_LOG, "start", follower=str(startup.session.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
+        counters.follower = startup.session.address
 
         start = partial(source.start, topic, until_current=options.until_current)
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
+from cdc.config.profile import Profile
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
+from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.follower.session import Session, require_mysql, version_text
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Place, Topic
@@ -32,6 +34,8 @@ __all__ = [
     "check_topics",
     "connect",
     "continued",
+    "follower_address",
+    "found_follower",
     "load_checkpoint",
     "log_missing_capture",
     "log_notes",
@@ -216,6 +220,22 @@ _SETTINGS = {
         "SET PERSIST log_bin_trust_function_creators = ON",
     ),
 }
+
+
+def follower_address(profile: Profile) -> FollowerAddress:
+    """Returns the address of the follower in ``database`` and ``database.hosts`` of the profile; nothing is asked
+    yet."""
+    question = Checkpoint.select_sequence(profile.mysql_resource_name, schema=profile.consumer.schema)
+    return FollowerAddress(profile.database, question=question)
+
+
+def found_follower(profile: Profile) -> Profile:
+    """Returns the profile with the address of the server that is the follower now; ``hosts`` is empty. Raises
+    Disconnected if none of the servers in ``database.hosts`` is, or if several may be."""
+    address = follower_address(profile)
+    with answering(str(profile.database)):
+        address.find()
+    return replace(profile, database=address.database)
 
 
 class InUse(UserError):

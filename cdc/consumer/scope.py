@@ -8,7 +8,11 @@ from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 
+<<<<<<< HEAD
 __all__ = ["listed", "replicated", "require_no_masks", "require_no_row_filters", "require_one_follower", "way_across"]
+=======
+__all__ = ["listed", "replicated", "require_no_masks", "way_across"]
+>>>>>>> drills
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
@@ -32,17 +36,6 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
         return wanted
 
     return passes
-
-
-def require_one_follower(profile: Profile) -> None:
-    """Raises UserError if the profile names several servers: only the producer can find the one that accepts writes."""
-    if profile.database.hosts:
-        raise UserError(
-            "a consumer has one follower",
-            code="CDC-CONSUMER-HOSTS",
-            where="profile key database.hosts",
-            hint="remove the key here; it is for cdc-producer",
-        )
 
 
 def require_no_masks(profile: Profile) -> None:

@@ -152,6 +152,7 @@ class Applier:
     def _try_persist(self, *, wait: bool) -> None:
         if not self._session.connected or self._execution.failed:
             self._recover()
+        self._session.address.require_writable()
         while self._waiting:
             self._send(self._waiting[0])
         if wait:

@@ -33,12 +33,14 @@ class Committed:
         self.checkpoint = checkpoint
         self.switched = False
         self.incomplete = False
+        session.address.committed()
 
     def advance(self, target: Checkpoint) -> None:
         """Notes that the follower has committed ``target``."""
         self.checkpoint = target
         self._server, self._highest = self._session.server, max(self._highest, target.sequence)
         self.switched = False
+        self._session.address.committed()
 
     def connect(self) -> None:
         """Connects if there is no connection. If another server answers, uses the checkpoint of that server.

@@ -27,6 +27,7 @@ from pymysql.constants import CLIENT, COMMAND
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Database
 from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, Stopped, server_error
+from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.literals.json_documents import EXACT
 from cdc.consumer.literals.own_variables import own_variables
@@ -180,6 +181,8 @@ Data = Mapping[int, bytes]
 class Session:
     """A connection to the follower. ``connect`` opens it, and opens it again after it was lost.
 
+    With a ``FollowerAddress``, each ``connect`` first finds the server that is the follower now.
+
     If ``lock`` is the name of a leader, the session acquires the lock of that leader's consumer; the server releases
     the lock when the connection ends. ``number`` is 0, or the number of an additional connection, which has its own
     lock. Once ``stop`` is set, statements that take long are interrupted. A session with a ``parent`` executes single
@@ -190,7 +193,7 @@ class Session:
 
     def __init__(
         self,
-        database: Database,
+        database: Database | FollowerAddress,
         *,
         lock: str | None = None,
         number: int = 0,
@@ -198,7 +201,7 @@ class Session:
         parent: "Session | None" = None,
         schema: str = CHECKPOINT_DATABASE,
     ) -> None:
-        self._database = database
+        self.address = database if isinstance(database, FollowerAddress) else FollowerAddress(database)
         self.schema = schema
         self._parent = parent
         self._lock = lock
@@ -245,7 +248,7 @@ class Session:
         return other
 
     def _single(self) -> "Session":
-        return Session(self._database, stop=self._stop, parent=self, schema=self.schema)
+        return Session(self.address, stop=self._stop, parent=self, schema=self.schema)
 
     def additional(self, number: int) -> "Session":
         """Creates a session that will apply batches in parallel with this session; it is not connected yet. ``number``
@@ -254,13 +257,18 @@ class Session:
         When this session connects, it waits until the server has ended all additional sessions, because only then is it
         known which of their transactions have committed.
         """
-        session = Session(self._database, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
+        session = Session(self.address, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
         self._additional[number] = session
         return session
 
     def settings(self) -> dict[str, Any]:
         """Returns the arguments for another connection to the server's address. Raises UserError."""
-        return self._database.settings()
+        return self.database.settings()
+
+    @property
+    def database(self) -> Database:
+        """The server of the newest connection, or the first one to try."""
+        return self.address.database
 
     @property
     def connected(self) -> bool:
@@ -284,9 +292,11 @@ class Session:
         password, UserError for a server that is not MySQL.
         """
         self.close()
+        if self._parent is None and self._number == 0:
+            self.address.find()  # the other connections lead to the same server
         try:
             self._connection = connected(
-                **self._database.settings() | _TIMEOUTS,
+                **self.database.settings() | _TIMEOUTS,
                 # With FOUND_ROWS, the server counts matched rows instead of changed rows, so an UPDATE that changes
                 # nothing still counts its row. LOCAL_FILES is set here instead of pymysql's ``local_infile``, because
                 # only data from memory are sent (``SentPacket``), never files.
@@ -353,7 +363,7 @@ class Session:
 
     def _require_mysql(self) -> None:
         """Raises UserError unless the server is MySQL 8.0 or newer: others might not know the session variables."""
-        require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
+        require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self.database))
 
     def _former(self, server: str) -> int:
         """Returns the id of this session's previous connection to the server with this UUID; 0 if there was none. A
@@ -400,7 +410,7 @@ class Session:
         self._probed_at = min(self._probed_at, waited)
         if waited - self._probed_at > _LONG_SECONDS:
             self._probed_at = waited
-            if not responds(self._database):
+            if not responds(self.database):
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
     def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:

@@ -88,6 +88,11 @@ class Checkpoint:
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
+    def select_sequence(resource: str, *, schema: str) -> str:
+        """Returns the query for the sequence of the last applied record."""
+        return CHECKPOINT.select(schema, resource, "sequence", where=f"worker={WORKER}")
+
+    @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
         """Returns the query for the offsets in all topics except the checkpoint's own topic. ``from_rows`` parses the
         rows of the result."""

@@ -31,7 +31,19 @@ from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt
 
-__all__ = ["Applied", "Entry", "Parked", "ResolvedConflict", "Status", "as_json", "as_text", "lag", "read_status"]
+__all__ = [
+    "Applied",
+    "Entry",
+    "Parked",
+    "ResolvedConflict",
+    "Status",
+    "as_json",
+    "as_text",
+    "creation",
+    "is_text",
+    "lag",
+    "read_status",
+]
 
 _NEWEST = 10
 # DROP DATABASE is included, because it drops the triggers and events in the database.
@@ -324,7 +336,7 @@ def as_text(
     late = _lag(status.applied, following, silent) if status.applied is not None else ""
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, late=late)]
     if status.applied is not None:
-        statements = [f"{text};;" for entry in status.missing if _is_text(entry) for text in _creation(entry)]
+        statements = [f"{text};;" for entry in status.missing if is_text(entry) for text in creation(entry)]
         if terminal:
             statements = [visible(text.replace("\r\n", "\n"), keep="\n\t") for text in statements]
         lines += ["DELIMITER ;;", *statements, "DELIMITER ;"] if statements else []
@@ -420,13 +432,13 @@ def _missing_lines(entries: Sequence[Entry]) -> Iterator[str]:
     yield "  with event_scheduler OFF: a one-time event that has run and was kept (ON COMPLETION PRESERVE) would run"
     yield "  again. Disable such events, then set event_scheduler ON. Those from before the stream began may be missing"
     yield "  here: see SHOW TRIGGERS and SHOW EVENTS on the leader."
-    others = [entry for entry in entries if not _is_text(entry)]
+    others = [entry for entry in entries if not is_text(entry)]
     if others:
         yield "  These have bytes that are no text, or no UTF-8. Create them by hand; the ledger has their bytes:"
         yield from (f"  {_entry(entry)}" for entry in others)
 
 
-def _is_text(entry: Entry) -> bool:
+def is_text(entry: Entry) -> bool:
     """Whether the server reads the entry's text, sent as UTF-8, in the same way as it read the original bytes."""
     charset = entry.context.get("charset", "utf8mb4")
     exact = entry.context.get(BYTES)
@@ -437,7 +449,7 @@ def _is_text(entry: Entry) -> bool:
     return entry.statement.isascii() or charset in UTF8 or not _INTRODUCED.search(entry.statement)
 
 
-def _creation(entry: Entry) -> Iterator[str]:
+def creation(entry: Entry) -> Iterator[str]:
     """Yields statements that set the leader's session variables, and then the statement of the entry.
 
     The session variables are needed, for example, because the schedule of an event depends on the time zone and the

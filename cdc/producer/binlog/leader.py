@@ -18,6 +18,7 @@ from cdc.config.profile import Database, Profile, ServerAddress
 from cdc.errors import Disconnected, UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
+from cdc.service.asked_at_once import asked_at_once
 from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED, connected
 
 __all__ = [
@@ -469,6 +470,9 @@ class _Answer(NamedTuple):
     read_only: bool = False
 
 
+_SILENT = _Answer("it has not answered while another server did")
+
+
 def at_leader(profile: Profile) -> Profile:
     """Returns the profile with the address of the leader: the only server in database.hosts without read_only. The
     result's ``hosts`` are the other addresses. A profile without database.hosts is returned unchanged.
@@ -477,7 +481,9 @@ def at_leader(profile: Profile) -> Profile:
     """
     if not profile.database.hosts:
         return profile
-    answers = {database: _answer(database) for database in profile.database.addresses()}
+    addresses = profile.database.addresses()
+    found = asked_at_once(addresses, _answer, decides=lambda answer: not answer.reason)
+    answers = {database: found.get(database, _SILENT) for database in addresses}
     leaders = {answer.server: database for database, answer in reversed(answers.items()) if not answer.reason}
     if len(leaders) == 1:
         (leader,) = leaders.values()

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
-from tests.harness.programs import running
+from cdc.sandbox.server.mysql import USER, MySql
+from tests.harness.programs import run, running
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import Stage, number
@@ -63,3 +64,59 @@ def test_a_replica_that_lacks_the_last_commits(tmp_path: Path, mysql_server: MyS
     found = execute(second, f"SELECT i, j FROM {stage.name}.t ORDER BY i")
     assert found == [(1, None), (2, None), (3, None), (4, 4), (5, 5)]
     assert "sequence=3 lost=3" in log.read_text()
+
+
+def test_the_replica_that_takes_writes_is_the_follower(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    """A switchover, then a failover to a server that lacks the last row, which is read again; never to one of two."""
+    first, second = mysql_server(server_id=1), mysql_server(server_id=2)
+    replicate(second, source=first)
+    hosts = {"hosts": [f"127.0.0.1:{second.port}"]}
+    stage = Stage.make(tmp_path, first, kafka, name="follower_hosts", database=hosts)
+    path, log = stage.create_table("t", "(i INT)"), tmp_path / "log"
+
+    def add(value: int) -> None:
+        stage.topic.send([stage.topic.add(path, ["i"], [number(value)])])
+
+    def has(server: MySql, *values: int) -> bool:
+        return execute(server, f"SELECT i FROM {stage.name}.t ORDER BY i") == [(value,) for value in values]
+
+    execute(second, "SET PERSIST super_read_only = ON")
+    with log.open("w") as stderr, running("cdc-consumer", stage.profile, stderr=stderr) as process:
+        add(1)
+        until(lambda: " start " in log.read_text() and stage.checkpoint() == 2, what="the first row")
+        # Our user may write under read_only, and must not.
+        execute(first, "GRANT CONNECTION_ADMIN ON *.* TO fluvio", "SET PERSIST read_only = ON")
+        catch_up(second, source=first)
+        promote(second)
+        execute(second, "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
+        until(lambda: "has read_only now" in log.read_text(), what="the switchover")
+        add(2)
+        until(lambda: has(second, 1, 2), what="the second row")
+        assert f"{USER}@127.0.0.1:{second.port}" in run("cdc-consumer", stage.profile, "--status").stdout
+        replicate(first, source=second)
+        catch_up(first, source=second)
+        execute(first, "STOP REPLICA", "SET PERSIST super_read_only = ON")
+        add(3)
+        until(lambda: has(second, 1, 2, 3), what="the row that the replica lacks")
+        second.kill()
+        until(lambda: "no server takes writes" in log.read_text(), what="a wait for a follower")
+        promote(first)
+        execute(first, "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
+        until(lambda: has(first, 1, 2, 3), what="the third row, again")
+        # The former one comes back as it was.
+        second.start()
+        cut(first)
+        until(lambda: "several servers take writes: " in log.read_text(), what="neither is taken")
+        execute(second, "SET PERSIST super_read_only = ON")
+        add(4)
+        until(lambda: has(first, 1, 2, 3, 4), what="the fourth row")
+        assert process.poll() is None
+    assert has(second, 1, 2, 3)
+
+
+def cut(server: MySql) -> None:
+    """Ends the consumer's connections."""
+    for (connection,) in execute(server, f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{USER}'"):
+        execute(server, f"KILL {connection}")

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.config.profile import Database
 from cdc.consumer.apply.applier import Applied, Applier, Reread
 from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
+from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
@@ -30,6 +32,7 @@ class Connection:
 
     def __init__(self, losses: Iterator[bool]) -> None:
         self._losses = losses
+        self.address = FollowerAddress(Database())
 
     def connect(self) -> None:
         self.connected = True

@@ -5,9 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from cdc.config.profile import Database
 from cdc.consumer.apply.committed import Committed, lost, resolve_commit, sequence_in
 from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
 from cdc.consumer.errors import HINTS, Interrupted
+from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import PromiseError
@@ -24,6 +26,7 @@ class Follower:
         self.server = next(iter(sequences))
         self.connected = True
         self.changes_doubles = False
+        self.address = FollowerAddress(Database())
 
     def fail_over(self) -> None:
         self.connected = False

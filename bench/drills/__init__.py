@@ -1,0 +1,1 @@
+"""Drills: kill servers and programs under load, and count what was lost or repeated."""
