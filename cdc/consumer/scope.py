@@ -8,11 +8,7 @@ from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 
-<<<<<<< HEAD
-__all__ = ["listed", "replicated", "require_no_masks", "require_no_row_filters", "require_one_follower", "way_across"]
-=======
-__all__ = ["listed", "replicated", "require_no_masks", "way_across"]
->>>>>>> drills
+__all__ = ["listed", "replicated", "require_no_masks", "require_no_row_filters", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:

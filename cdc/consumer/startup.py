@@ -36,11 +36,7 @@ from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
-<<<<<<< HEAD
-from cdc.consumer.scope import replicated, require_no_masks, require_no_row_filters, require_one_follower
-=======
-from cdc.consumer.scope import replicated, require_no_masks
->>>>>>> drills
+from cdc.consumer.scope import replicated, require_no_masks, require_no_row_filters
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.reader import KafkaReader, Topic, note_of
@@ -102,11 +98,7 @@ class Startup:
         Raises UserError for settings that the consumer or librdkafka refuses.
         """
         require_no_masks(profile)
-<<<<<<< HEAD
         require_no_row_filters(profile)
-        require_one_follower(profile)
-=======
->>>>>>> drills
         database, kafka, settings, names = profile.database, profile.kafka, profile.consumer, profile.kafka.topics()
         reader = opened.enter_context(
             KafkaReader(
