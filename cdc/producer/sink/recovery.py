@@ -219,11 +219,13 @@ def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tu
     marks = located(properties, partition, committed.marks)
     if topics.names.layout != SINGLE:
         return marks
-    named, there = (max((mark.offset for mark in each), default=-1) for each in (committed.marks, marks))
-    # Where the brokers have lost the newest mark, a replaced producer may have written records again that the entry
-    # counts, so none of them ends the search.
-    counted = committed.next_sequence if there >= named else 0
-    return marks + _unannounced(properties, partition, marks, counted, resource)
+    there = tuple(mark for mark in marks if mark.offset >= 0)
+    if max((mark.offset for mark in committed.marks), default=-1) <= max((mark.offset for mark in there), default=-1):
+        return marks + _unannounced(properties, partition, marks, committed.next_sequence, resource)
+    # The brokers have lost the newest mark. The entry no longer names marks for which it stood, and a replaced producer
+    # may have written records again that the entry counts, so none of them ends the search.
+    found = _unannounced(properties, partition, there, 0, resource)
+    return tuple(sorted({mark.epoch: mark for mark in (*marks, *found)}.values()))
 
 
 def _unannounced(
