@@ -570,7 +570,11 @@ class _Producer:
                     "the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED)
                 )
             received = while_leading(source.chunks(self.stop, lambda: copier.wake), self.profile)
-            stream.replicate(copies.changes(received), until=until, stop=self.stop)
+            try:
+                stream.replicate(copies.changes(received), until=until, stop=self.stop)
+            finally:
+                if sink.entry is not None and sink.entry.next_sequence > entry.next_sequence:
+                    self.retry.success()  # the servers did their work, so a failure now is the first one
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
         """Returns the entry to continue after, with this process's name and filters; ``newest`` is the commit log's

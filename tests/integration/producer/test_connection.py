@@ -195,3 +195,20 @@ def test_a_table_map_that_cannot_be_carried_is_not_passed_over(tmp_path: Path, l
     assert "binlog_row_metadata" in line
     assert refused("cdc-producer", path, "--until-current", status=3) == line
     assert json_lines(path) == []
+
+
+def test_failures_between_which_records_are_committed_do_not_add_up(
+    tmp_path: Path, leader: MySql, kafka: Kafka
+) -> None:
+    """As in a rolling restart, with an interval between the failures that is shorter than ``Retry`` knows by itself."""
+    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY)")
+    path = write_profile(
+        tmp_path, leader, kafka, name="rolling", filters={"include_dbs": ["d"]}, producer={"retry_seconds": 0}
+    )
+    run_well("cdc-producer", path, "--until-current")
+    with running("cdc-producer", path) as process:
+        for number in range(6):
+            execute(leader, f"INSERT INTO d.a VALUES ({number})")
+            until(lambda number=number: process.poll() is not None or number in keys(path), what=f"row {number}")
+            assert process.poll() is None, f"ended with {process.returncode} after {number} failures"
+            execute(leader, *(f"KILL {connection}" for connection in dumps(leader)))
