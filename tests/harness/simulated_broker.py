@@ -43,6 +43,7 @@ class Broker:
     epoch: int = 0  # of the only transactional id, which is the number of its producer, too
     open_in: set[Partition] = field(default_factory=set)
     late: list[Callable[[], object]] = field(default_factory=list)
+    ended: bool | None = None  # how the newest transaction of this epoch has ended: true with a commit
     ids: int = 0
     numbers: dict[int, int] = field(default_factory=dict)  # the next batch of each idempotent producer
 
@@ -75,14 +76,20 @@ class Broker:
         """InitProducerId: aborts what is open, and fences all before."""
         self._end(False)
         self.epoch += 1
+        self.ended = None
         return self.epoch
 
     def end(self, epoch: int, *, commit: bool) -> None:
-        """EndTxn. Where nothing is open it was done before."""
+        """EndTxn. Where nothing is open the same was done before; after the other end it is refused
+        (TransactionCoordinator.endTransaction of Kafka).
+        """
         self._require(epoch)
+        if not self.open_in and self.ended is not commit:
+            raise KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE))
         self._end(commit)
 
     def _end(self, commit: bool) -> None:
+        self.ended = commit
         for partition in sorted(self.open_in):
             self.logs[partition].append(Written(self.epoch, None, commit))
         self.open_in = set()
