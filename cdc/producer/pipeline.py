@@ -12,7 +12,7 @@ from the keys of the profile that it uses.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -570,11 +570,17 @@ class _Producer:
                     "the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED)
                 )
             received = while_leading(source.chunks(self.stop, lambda: copier.wake), self.profile)
-            try:
+            with self._counting_commits(sink, entry):
                 stream.replicate(copies.changes(received), until=until, stop=self.stop)
-            finally:
-                if sink.entry is not None and sink.entry.next_sequence > entry.next_sequence:
-                    self.retry.success()  # the servers did their work, so a failure now is the first one
+
+    @contextmanager
+    def _counting_commits(self, sink: KafkaSink, since: Entry) -> Iterator[None]:
+        """Lets a failure in the block count as the first one if records after ``since`` were committed before it."""
+        try:
+            yield
+        finally:
+            if sink.entry is not None and sink.entry.next_sequence > since.next_sequence:
+                self.retry.success()
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
         """Returns the entry to continue after, with this process's name and filters; ``newest`` is the commit log's
