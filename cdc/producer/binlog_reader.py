@@ -17,14 +17,13 @@ from cdc.model.commit_entry import Entry
 from cdc.model.record import Record
 from cdc.producer.binlog.leader import Leader
 from cdc.producer.decode.changes import Commit, RowsTransaction
+from cdc.producer.filter_checks import require_masks, require_row_filters
 from cdc.producer.pipeline import (
     as_on_leader,
     find_leader,
     make_decoder,
     make_dumps,
     make_router,
-    require_masks,
-    require_row_filters,
     start_of,
 )
 from cdc.producer.progress import Progress

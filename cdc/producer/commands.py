@@ -24,7 +24,7 @@ from cdc.kafka.partitions import backwards
 from cdc.kafka.topics import known_topics
 from cdc.model.commit_entry import Entry
 from cdc.model.values import visible
-from cdc.producer import pipeline
+from cdc.producer import filter_checks, pipeline
 from cdc.producer.binlog.leader import Leader, translated
 from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.progress_log import ProgressLog
@@ -159,9 +159,9 @@ class _Look:
         profile, newest = self._profile, self._newest
         entry, change = None, FilterEffect()
         with self._noting():
-            pipeline.require_masks(profile, leader, log=self._say_event)
-            pipeline.require_row_filters(profile, leader, newest=newest, log=self._say_event)
-            pipeline.warn_of_cascades(profile, leader, log=self._say_event)
+            filter_checks.require_masks(profile, leader, log=self._say_event)
+            filter_checks.require_row_filters(profile, leader, newest=newest, log=self._say_event)
+            filter_checks.warn_of_cascades(profile, leader, log=self._say_event)
         with self._noting():
             change = self._filters(leader, newest, accept_filters)
         with self._noting():
@@ -191,7 +191,7 @@ class _Look:
 
     def _filters(self, leader: Leader, newest: Entry | None, accepted: bool) -> FilterEffect:
         return change_of(
-            pipeline.former_filters(newest),
+            filter_checks.former_filters(newest),
             self._profile.filters,
             ask=pipeline.asked(self._profile, leader),
             accepted=accepted,

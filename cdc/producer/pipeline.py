@@ -9,18 +9,15 @@ read. After a lost connection everything is built again, from the newest entry o
 from the keys of the profile that it uses.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from cdc.config.debezium import DEBEZIUM
 from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Profile
-from cdc.config.table_globs import named
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
@@ -31,7 +28,6 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import (
     Leader,
     at_leader,
-    connected_cursor,
     count_different,
     objects,
     oldest_table,
@@ -57,6 +53,13 @@ from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
 from cdc.producer.decode.table_map import Table as TableMap
 from cdc.producer.filter_changes import Asked
+from cdc.producer.filter_checks import (
+    former_filters,
+    of_leader,
+    require_masks,
+    require_row_filters,
+    warn_of_cascades,
+)
 from cdc.producer.flavor import mariadb_history, mariadb_leader
 from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.flavor.mariadb_leader import inspect_leader
@@ -72,7 +75,6 @@ from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
 from cdc.producer.standby import Standby
 from cdc.producer.stream import Stream
-from cdc.producer.table_checks import changed_silently, check_masks
 from cdc.service.retry import Retry
 
 __all__ = [
@@ -80,7 +82,6 @@ __all__ = [
     "as_on_leader",
     "asked",
     "find_leader",
-    "former_filters",
     "make_copier",
     "make_debezium",
     "make_decoder",
@@ -150,13 +151,6 @@ def start_of(
         return entry
     begins = newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure
     return mariadb_history.with_history(of_leader(profile, leader), leader, entry, begins=begins)
-
-
-def of_leader(profile: Profile, leader: Leader) -> dict[str, Any]:
-    """Returns the arguments for a connection to the server whose binlog is read. Connecting fails if another server has
-    this address by now.
-    """
-    return profile.database.settings() | {"server_id": leader.server_id}
 
 
 def make_decoder(
@@ -250,90 +244,6 @@ def _replace_refused(profile: Profile, leader: Leader) -> Callable[[Refused], Re
     ).with_copies  # fmt: skip
 
 
-def require_masks(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
-    """Raises UserError if columns of the leader's tables can't be masked as in the profile. Logs the masked columns,
-    and a warning for globs that match no column: if a name is misspelt, its column is not masked.
-    """
-    masks = profile.filters.mask_columns
-    if masks and leader.session is not None:
-        raise UserError(
-            "columns of a MariaDB leader can't be masked",
-            code="CDC-MASK-UNFIT",
-            where="profile key filters.mask_columns",
-            hint="leave the tables out with filters.exclude_tables, and mask_columns with them",
-        )
-    unused = check_masks(profile.database.settings(), profile.filters, name=leader.name)
-    if masks:
-        log("columns are masked", columns=", ".join(masks))
-    if unused:
-        log("no column is masked by these globs", level=logging.WARNING, columns=", ".join(unused))
-
-
-def require_row_filters(profile: Profile, leader: Leader, *, newest: Entry | None, log: Callable[..., None]) -> None:
-    """Raises UserError if rows of the leader's tables can't be left out as in the profile. If the filters of rows are
-    those of the entry ``newest``, logs a warning instead: the leader's table may have been altered after that entry.
-
-    Logs the tables of which rows are left out, and warnings for globs that match no table, and for tables to which
-    foreign keys refer.
-    """
-    filters, settings = profile.filters, of_leader(profile, leader)
-    if not filters.rows:
-        return
-    if leader.session is not None:
-        raise UserError(
-            "rows of a MariaDB leader can't be left out",
-            code="CDC-ROWS-UNFIT",
-            where="profile key filters.rows",
-            hint="leave whole tables out with filters.exclude_tables, and remove filters.rows",
-        )
-    tables = base_tables(settings, leader.name, filters)
-    left_out = [table for table in tables if filters.condition(*table) is not None]
-    is_known = (former_filters(newest) or {}).get("rows") == filters.listed()["rows"]
-    for error in _unfit_rows(profile, leader, left_out):
-        if not is_known:
-            raise error
-        log("the leader's table does not fit filters.rows any more", level=logging.WARNING, error=str(error))
-    log("rows are left out", tables=", ".join(sorted(named(*table) for table in left_out)) or "none")
-    if unused := filters.row_filters.unused(tables):
-        log("no table is filtered by these globs", level=logging.WARNING, rows=", ".join(unused))
-    if keys := table_checks.parents_with_rows_left_out(settings, filters, name=leader.name, named=named):
-        log(
-            "foreign keys refer to tables of which rows are left out: followers refuse rows that refer to such a row",
-            level=logging.WARNING, keys=", ".join(keys),
-        )  # fmt: skip
-
-
-def _unfit_rows(profile: Profile, leader: Leader, tables: list[tuple[str, str]]) -> Iterator[UserError]:
-    """Yields an error for each of ``tables`` whose rows can't be left out as in the profile."""
-    filters, settings = profile.filters, of_leader(profile, leader)
-    selection = RowSelection(filters.condition, logs_cascades=logs_cascades(leader.version))
-    with connected_cursor(settings, leader.name) as cursor:
-        for table in definitions(settings, leader.name, tables):
-            masks = [filters.mask(table.database, table.name, column.name) for column in table.columns]
-            columns = tuple(replace(column, mask=mask) for column, mask in zip(table.columns, masks, strict=True))
-            refusal = selection.checked(cursor, replace(table, columns=columns, refusal=None)).refusal
-            if refusal is not None and columns:  # a table that was dropped meanwhile has no columns
-                yield UserError(
-                    refusal,
-                    code="CDC-ROWS-UNFIT",
-                    where=f"table {table.database}.{table.name}",
-                    hint="correct filters.rows, or leave the table out with filters.exclude_tables",
-                )
-
-
-def warn_of_cascades(profile: Profile, leader: Leader, *, log: Callable[..., None]) -> None:
-    """Logs the tables whose rows may change without a record, by a foreign key to a table that is left out."""
-    if logs_cascades(leader.version) or not profile.filters.listed():
-        return
-    found = changed_silently(profile.database.settings(), profile.filters, name=leader.name, named=named)
-    if found:
-        log(
-            "rows change without a record: the leader does not log the changes of foreign keys, and the tables to "
-            "which these refer are left out",
-            level=logging.WARNING, tables=", ".join(found), hint="let these tables pass the filters, too",
-        )  # fmt: skip
-
-
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
     """Builds the router for the changes after ``entry`` that pass ``filters``."""
     made = Router(
@@ -347,13 +257,6 @@ def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) 
     made.skips = skips
     made.incomplete = Pending.from_json(entry.copy).incomplete
     return made
-
-
-def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
-    """Returns the filters that held up to the entry ``newest``. Returns None if they are not known, or if the stream is
-    empty.
-    """
-    return None if newest is None or Pending.from_json(newest.copy).structure else newest.filters
 
 
 def asked(profile: Profile, leader: Leader) -> Asked:
