@@ -17,7 +17,10 @@ _MOST_KEYS = 100_000
 _ALWAYS = 1_000  # this number of keys may be requested even from a table with few rows
 _A_REQUEST = 500  # the maximum number of keys in one request
 _REQUEST_LENGTH = 200_000  # characters
-_LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(sequence \d+ at [^();]+, [^();]+\)")
+_LACKS = re.compile(
+    r"(?:only the leader has|left out by the consumer|skipped by an operator): "
+    r"(.+) \(sequence \d+ at [^();]+, [^();]+\)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -366,7 +366,7 @@ def _unmatched(
     for sequence, acts in ours.items():
         if sequence not in ran:
             is_skipped = sequence in skipped
-            evidence = _evidence("skipped by an operator" if is_skipped else "only the leader has", acts[0], sequence)
+            evidence = _evidence("left out by the consumer" if is_skipped else "only the leader has", acts[0], sequence)
             yield Unmatched("leader", sequence, acts, is_skipped, evidence)
     for sequence, acts in theirs.items():
         if ids[sequence] not in ours:
