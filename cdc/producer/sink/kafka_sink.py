@@ -118,14 +118,7 @@ class KafkaSink:
             topics.require()
             if reopening:
                 _require_own(topics.newest_entry(resource), instance)
-            # From here on an older producer is fenced: nothing that is read below can change any more.
-            transactions = KafkaTransactions.open(
-                topics.properties, batch_size, topic=topic, resource=resource, stop=stop
-            )
-            transactions.times = topics.times
-            ends = topics.require_matching(topics.newest_entry(resource))
-            found = recovered(transactions, topics, resource=resource, instance=instance)
-            require_counted(found.entry, ends)
+            transactions, found = _taken_over(topics, batch_size, resource=resource, instance=instance, stop=stop)
             plain = None
             if not topics.transactional:
                 plain = PlainWrites.open(topics.properties, batch_size, topic=topic, resource=resource, stop=stop)
@@ -416,6 +409,29 @@ def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: t
             if newest is not None and newest.instance != instance:
                 return
         stop.wait(_POLL_SECONDS)
+
+
+def _taken_over(
+    topics: TopicAdmin, batch_size: BatchSize, *, resource: str, instance: str, stop: threading.Event
+) -> tuple[KafkaTransactions, Recovered]:
+    """Fences any older producer, ends the transactions that are open in ``topics``, and finds out what readers see.
+    Raises KafkaException and the errors of ``recovered``.
+    """
+    first: Recovered | None = None
+    while True:
+        # From here on an older producer is fenced: nothing that is read below can change any more.
+        transactions = KafkaTransactions.open(
+            topics.properties, batch_size, topic=topics.names.topic, resource=resource, stop=stop
+        )
+        transactions.times = topics.times
+        ends = topics.require_matching(topics.newest_entry(resource))
+        found = recovered(transactions, topics, resource=resource, instance=instance)
+        require_counted(found.entry, ends)
+        first = first or found
+        if not found.rolled_back:
+            return transactions, replace(found, rolled_back=first.rolled_back, rewritten=first.rewritten)
+        # The request that has ended the open transactions may come once more, and late. With this producer's epoch it
+        # would end a transaction of ours, in some partitions only; the next epoch fences it.
 
 
 def _require_own(entry: Entry | None, instance: str) -> None:

@@ -36,8 +36,9 @@ from tests.harness.simulated_broker import Broker, Client, Ended
 
 HISTORIES = int(os.environ.get("CDC_HISTORIES", "200"))
 SEEDS = [20261547]  # of histories that once went wrong; the first: a mark whose entry did not commit with it
-# A mark that an entry named was lost: to some readers it voided what others had read; then, one that it had replaced.
-LOSS_SEEDS = [50102924, 50108679]
+# A mark that an entry named was lost: to some readers it voided what others had read; one that it had replaced counted
+# again; the request that ended an open transaction came once more, and ended the records of the next one.
+LOSS_SEEDS = [50102924, 50108679, 60042488]
 _TRANSACTIONS = 8
 _CHUNKS = 4
 _RECORDS, _COMMITS = ("t", 0), ("t.commits", 0)
