@@ -50,7 +50,7 @@ class Applying(Killed):
 
     def _single(self) -> Session:
         """The session of statements."""
-        return Executing(self._database, stop=self._stop, parent=self)
+        return Executing(self.address, stop=self._stop, parent=self)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query; one asks for the intents, of which a killed consumer may have left some for later."""
