@@ -235,15 +235,22 @@ def applied_at_once(
 ) -> None:
     """The follower gets all of it in one commit, though its connection is cut in the midst of it, in little memory."""
     path = write_profile(folder, follower, kafka, name="huge-follower", topic=topic, consumer={"batch_rows": 1000})
-    with running("cdc-consumer", path) as process:
-        until(lambda: uncommitted_rows(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
-        with follower.root() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0")
-            for (number,) in cursor.fetchall():
-                cursor.execute(f"KILL {number}")
-        until(lambda: count(follower) > 0, seconds=LIMIT_SECONDS, what="the commit")
-        assert count(follower) >= ROWS, "a part of the transaction was seen"
-        peaks = [peak_of(process.pid)]
+    run_well("cdc-consumer", path, "--until", "1")  # the table is there
+    with follower.root(autocommit=False) as blocking, blocking.cursor() as last:
+        # The transaction can't end before the kill, however late that comes: this lock is on its last row.
+        last.execute("INSERT INTO huge.a VALUES (%s, '')", (ROWS - 1,))
+        with running("cdc-consumer", path) as process:
+            until(lambda: uncommitted_rows(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
+            with follower.root() as connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 1"
+                )
+                for (number,) in cursor.fetchall():
+                    cursor.execute(f"KILL {number}")
+            blocking.rollback()
+            until(lambda: count(follower) > 0, seconds=LIMIT_SECONDS, what="the commit")
+            assert count(follower) >= ROWS, "a part of the transaction was seen"
+            peaks = [peak_of(process.pid)]
     peaks.append(peak_to_the_end("cdc-consumer", path, seconds=LIMIT_SECONDS))
     with follower.root() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), SUM(i), COUNT(DISTINCT t) FROM huge.a")
