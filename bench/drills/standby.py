@@ -83,9 +83,14 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
 
 def takeover(candidates: list[Candidate], load: Load, follower: MySql) -> float:
     """Kills the candidate that works; returns the seconds until the other one's work is on the follower."""
-    wait_for(lambda: sum(candidate.works() for candidate in candidates) == 1, what="one that works")
-    (working,) = (candidate for candidate in candidates if candidate.works())
+    working: list[Candidate] = []
+
+    def one_works() -> bool:
+        working[:] = [candidate for candidate in candidates if candidate.works()]
+        return len(working) == 1
+
+    wait_for(one_works, what="one that works")
     killed_at = time.monotonic()
-    working.kill_and_start()
+    working[0].kill_and_start()
     load.await_row(follower)
     return time.monotonic() - killed_at
