@@ -186,7 +186,8 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
             f"the offset to read next is gone from the topic: {error.str()}",
             code="CDC-TOPIC-OFFSET-GONE",
             where=where,
-            hint="retention has removed it or the topic was deleted; start again, so that the checkpoint is checked",
+            hint="retention has removed it, the brokers have lost it, or the topic was deleted; start again, so that "
+            "the checkpoint is checked",
         )
     if code in _DENIED or code == KafkaError._SSL:
         return denied(error, operation="READ", where=where, group=group)

@@ -117,8 +117,10 @@ class KafkaSink:
         try:
             topics.require()
             if reopening:
-                _require_own(topics.newest_entry(resource), instance)
+                _require_own(topics.newest_entry(resource), instance, began_after=topics.began_after)
             transactions, found = _taken_over(topics, batch_size, resource=resource, instance=instance, stop=stop)
+            if not reopening:
+                topics.began_after = found.entry
             plain = None
             if not topics.transactional:
                 plain = PlainWrites.open(topics.properties, batch_size, topic=topic, resource=resource, stop=stop)
@@ -434,14 +436,29 @@ def _taken_over(
         # would end a transaction of ours, in some partitions only; the next epoch fences it.
 
 
-def _require_own(entry: Entry | None, instance: str) -> None:
-    """Raises Replaced if another process has written to the commit log since this process did."""
-    if entry is not None and entry.instance != instance:
-        raise Replaced(
-            f"another cdc-producer has taken over this topic: {described(entry.instance)}",
-            code="CDC-PRODUCER-REPLACED",
-            hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
-        )
+def _require_own(entry: Entry | None, instance: str, *, began_after: Entry | None) -> None:
+    """Raises Replaced if another process has written the newest ``entry`` of the commit log since this process began
+    to write after the entry ``began_after``.
+    """
+    if entry is None or entry.instance == instance or _is_from_before(entry, began_after):
+        return
+    raise Replaced(
+        f"another cdc-producer has taken over this topic: {described(entry.instance)}",
+        code="CDC-PRODUCER-REPLACED",
+        hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
+    )
+
+
+def _is_from_before(entry: Entry, began_after: Entry | None) -> bool:
+    """Whether ``entry`` is not newer than ``began_after``. If it is the newest one nevertheless, the brokers have lost
+    the entries of this process (an unclean election), and nobody has taken over.
+    """
+    # A successor is another process, and counts at least as many records, unless it has gone back since the brokers
+    # have lost some. Then it is fenced, finds the entry of this process and ends: one of the two goes on.
+    if began_after is None:
+        return False
+    same = entry.instance == began_after.instance and entry.next_sequence == began_after.next_sequence
+    return same or entry.next_sequence < began_after.next_sequence
 
 
 def _partitioner(topics: TopicAdmin, recovered: Recovered) -> Partitioner:

@@ -119,7 +119,8 @@ class TopicAdmin:
     first record. These messages are records that no entry counts, or a transaction without an end, which the recovery
     of the next sink rolls back. ``transactional`` is true if records are written in Kafka transactions (profile key
     kafka.transactions). ``debezium_prefix`` begins the names of the topics of Debezium's messages; it is empty if none
-    are written.
+    are written. ``began_after`` is the entry of the commit log after which this process began to write; None if there
+    was none.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class TopicAdmin:
         self.suspects: set[str] = set()
         self.transactional = True
         self.debezium_prefix = ""
+        self.began_after: Entry | None = None
 
     def require(self) -> None:
         """Creates the commit log if it is missing; in layout "single" also the topic.
