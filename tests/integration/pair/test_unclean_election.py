@@ -33,7 +33,7 @@ MODES: dict[str, dict[str, Any]] = {"single": {}, "plain": {"transactions": Fals
 # batch: such a broker accepts a batch behind the lost ones.
 PRODUCERS = ("stopped", "running", "restarted")
 INTERNAL = {"__transaction_state": "4", "__consumer_offsets": "4"}
-# What the programs may stop with. A producer has a way out of each: what it can write again, it has.
+# What the programs may stop with. After CDC-TOPIC-GAP a follower needs a fresh copy.
 NAMED = {
     "cdc-producer": {"CDC-TOPIC-WITHOUT-COMMIT-LOG", "CDC-TOPIC-RECORDS-LOST", "CDC-KAFKA-TRANSACTION-OPEN"},
     "cdc-consumer": {"CDC-FOLLOWER-AHEAD", "CDC-FOLLOWER-BEHIND-RETENTION", "CDC-TOPIC-GAP", "CDC-TOPIC-OFFSET-GONE"},
