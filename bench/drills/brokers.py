@@ -1,6 +1,5 @@
 """Kills one of three brokers under load, then stops and starts one after the other (a rolling restart)."""
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,13 +31,9 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
             await_replicas(cluster)
             load.await_row(follower)
             rolling = number >= kills
-            begun = time.monotonic()
-            if rolling:
-                broker.stop()
-            else:
-                broker.kill()
-            load.await_row(follower)
-            (restarted if rolling else killed).away.append(time.monotonic() - begun)
+            with (restarted if rolling else killed).timed():
+                broker.stop() if rolling else broker.kill()
+                load.await_row(follower)
             broker.start()
     run_to_the_end(source, target)
     for outcome in (killed, restarted):

@@ -3,7 +3,6 @@
 Replication is asynchronous: what the replica lacks is read from the topic again.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,10 +29,9 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
     with running(source, target), Load(leader) as load:
         load.await_row(followers.primary)
         for _ in range(kills):
-            killed_at = time.monotonic()
-            followers.fail_over()
-            load.await_row(followers.primary)
-            outcome.away.append(time.monotonic() - killed_at)
+            with outcome.timed():
+                followers.fail_over()
+                load.await_row(followers.primary)
             followers.rejoin()
     run_to_the_end(source, target)
     outcome.count(load, followers.primary, source)

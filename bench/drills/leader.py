@@ -1,6 +1,5 @@
 """Kills the leader under load: its replica is promoted, and the producer follows by ``database.hosts``."""
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,11 +27,10 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
         load.await_row(follower)
         leaders.rejoin()
         for _ in range(kills):
-            killed_at = time.monotonic()
-            leaders.fail_over()
-            load.leader = leaders.primary
-            load.await_row(follower)
-            outcome.away.append(time.monotonic() - killed_at)
+            with outcome.timed():
+                leaders.fail_over()
+                load.leader = leaders.primary
+                load.await_row(follower)
             leaders.rejoin()
     run_to_the_end(source, target)
     outcome.count(load, follower, source)

@@ -22,7 +22,7 @@ class Load:
     """``with Load(leader, key="KEY") as load``: inserts a row into d.t every 20 ms, and creates that table before.
 
     ``leader`` may be set to another server. Each row has a number of its own. ``acknowledged`` are the numbers of rows
-    whose commit was answered; an insert that fails is not tried again, because nobody knows whether it committed. With
+    whose commit was answered; an insert that fails is not tried again, because it may have committed. With
     ``key="KEY"`` the table takes the same number twice, so that a repeated row shows; group replication needs a
     primary key.
     """

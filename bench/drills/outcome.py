@@ -1,6 +1,8 @@
 """The outcome of a drill: how long a change was under way after each kill, and what was lost or repeated."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +29,13 @@ class Outcome:
     def good(self) -> bool:
         """Whether nothing was lost or repeated."""
         return bool(self.away) and not self.lost and not self.repeated
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Adds the seconds of the block, which begins with a kill and ends with a new row on the follower."""
+        begun = time.monotonic()
+        yield
+        self.away.append(time.monotonic() - begun)
 
     def count(self, load: Load, follower: MySql, source: Path) -> None:
         """Compares what was acknowledged, what the leader has, what the follower has, and what the topic has.

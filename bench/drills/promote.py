@@ -68,8 +68,8 @@ def profiles(folder: Path, kafka: Kafka, *servers: MySql, name: str, start: str)
 def promoted(source: Path, target: Path) -> str:
     """Promotes the follower; returns the GTIDs with which it begins as a leader."""
     command = [BIN / CONSUMER, target, "--promote", "--leader", source]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return _START.findall(told)[0]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return _START.findall(output)[0]
 
 
 def count(outcome: Outcome, leader: MySql, follower: MySql, source: Path) -> None:

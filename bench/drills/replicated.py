@@ -45,7 +45,9 @@ class Replicated:
         _take_writes(self.primary)
 
     def rejoin(self) -> None:
-        """Makes a replica of the server that was killed: anew, if it has a transaction that the primary lacks."""
+        """Makes a replica of the server that was killed; without its data, if it has a transaction that the primary
+        lacks.
+        """
         server = self.replica.start()
         if not self._within(server):
             server.kill()

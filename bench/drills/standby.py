@@ -70,7 +70,10 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
         load.await_row(follower)
         for number in range(kills):
             program = (PRODUCER, CONSUMER)[number % 2]
-            outcomes[program].away.append(takeover(programs[program], load, follower))
+            working = the_working(programs[program])
+            with outcomes[program].timed():
+                working.kill_and_start()
+                load.await_row(follower)
             time.sleep(_SETTLE_SECONDS)
     for candidate in programs[PRODUCER] + programs[CONSUMER]:
         candidate.stop()
@@ -81,8 +84,8 @@ def drill(folder: Path, opened: ExitStack, *, kills: int) -> Iterator[Outcome]:
         yield outcome
 
 
-def takeover(candidates: list[Candidate], load: Load, follower: MySql) -> float:
-    """Kills the candidate that works; returns the seconds until the other one's work is on the follower."""
+def the_working(candidates: list[Candidate]) -> Candidate:
+    """Waits until one of the candidates works, and returns it."""
     working: list[Candidate] = []
 
     def one_works() -> bool:
@@ -90,7 +93,4 @@ def takeover(candidates: list[Candidate], load: Load, follower: MySql) -> float:
         return len(working) == 1
 
     wait_for(one_works, what="one that works")
-    killed_at = time.monotonic()
-    working[0].kill_and_start()
-    load.await_row(follower)
-    return time.monotonic() - killed_at
+    return working[0]

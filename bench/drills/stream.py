@@ -12,9 +12,6 @@ from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 __all__ = ["CONSUMER", "PRODUCER", "profile", "run_to_the_end", "running"]
 
 PRODUCER, CONSUMER = "cdc-producer", "cdc-consumer"
-# Kills follow one another within seconds, and a program counts failures from the first one on until a connection has
-# lasted for half a minute: by default it would give up after a minute of that.
-_RETRY_SECONDS = 600
 
 
 def profile(path: Path, server: MySql, kafka: Any, *, hosts: Sequence[MySql] = (), lines: str = "") -> Path:
@@ -24,7 +21,7 @@ def profile(path: Path, server: MySql, kafka: Any, *, hosts: Sequence[MySql] = (
     path.write_text(
         f'[database]\nport = {server.port}\nuser = "{USER}"\npassword = "{PASSWORD}"\nhosts = [{others}]\n'
         f'[kafka]\nbootstrap_servers = "{kafka.bootstrap_servers}"\ntopic = "drill"\n{lines}'
-        f"[producer]\nretry_seconds = {_RETRY_SECONDS}\n[consumer]\nretry_seconds = {_RETRY_SECONDS}\n"
+        "[producer]\n[consumer]\n"
     )
     return path
 

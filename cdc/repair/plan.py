@@ -17,6 +17,7 @@ _MOST_KEYS = 100_000
 _ALWAYS = 1_000  # this number of keys may be requested even from a table with few rows
 _A_REQUEST = 500  # the maximum number of keys in one request
 _REQUEST_LENGTH = 200_000  # characters
+# Reports of earlier versions name an operator.
 _LACKS = re.compile(
     r"(?:only the leader has|left out by the consumer|skipped by an operator): "
     r"(.+) \(sequence \d+ at [^();]+, [^();]+\)"

@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pymysql
 import uvicorn
 
-from cdc.config.profile import ServerAddress, Web
+from cdc.config.profile import Database, ServerAddress, Web
 from cdc.errors import UserError
 from cdc.kafka.broker_checks import check_topics
-from cdc.producer.binlog.leader import connected_cursor
 from cdc.service.command_line import CheckList
+from cdc.service.mysql_connection import connected
 from cdc.web.access import Access, is_local
 from cdc.web.app import made_app
 from cdc.web.watched import GivenProfile, Watched
@@ -69,9 +70,22 @@ def check(profiles: Sequence[GivenProfile], *, listen: ServerAddress | None) -> 
         items.fine(f"http://{access.listen}/ is free")
     for _, profile in profiles:
         check_topics(items, profile.kafka, group="cdc-web")
-        with items.noting(), connected_cursor(profile.database.settings(), str(profile.database)):
+        with items.noting():
+            _require_server(profile.database)
             items.fine(f"MySQL at {profile.database} answers")
     return items.end()
+
+
+def _require_server(database: Database) -> None:
+    try:
+        connected(**database.settings()).close()
+    except (pymysql.MySQLError, OSError) as error:
+        raise UserError(
+            f"the server does not answer: {error}",
+            code="CDC-WEB-SERVER",
+            where=str(database),
+            hint="the page would show it as away; start it, or correct [database] in its profile",
+        ) from None
 
 
 def _share_memory() -> None:

@@ -451,7 +451,7 @@ def _require_own(entry: Entry | None, instance: str, *, began_after: Entry | Non
 
 def _is_from_before(entry: Entry, began_after: Entry | None) -> bool:
     """Whether ``entry`` is not newer than ``began_after``. If it is the newest one nevertheless, the brokers have lost
-    the entries of this process (an unclean election), and nobody has taken over.
+    the entries of this process (an unclean election), and no other process has taken over.
     """
     # A successor is another process, and counts at least as many records, unless it has gone back since the brokers
     # have lost some. Then it is fenced, finds the entry of this process and ends: one of the two goes on.

@@ -33,7 +33,7 @@ MODES: dict[str, dict[str, Any]] = {"single": {}, "plain": {"transactions": Fals
 # batch: such a broker accepts a batch behind the lost ones.
 PRODUCERS = ("stopped", "running", "restarted")
 INTERNAL = {"__transaction_state": "4", "__consumer_offsets": "4"}
-# What the programs may stop with. After CDC-TOPIC-GAP a follower needs a fresh copy.
+# The errors with which programs may stop. With one topic, a consumer that is started again goes on.
 NAMED = {
     "cdc-producer": {"CDC-TOPIC-WITHOUT-COMMIT-LOG", "CDC-TOPIC-RECORDS-LOST", "CDC-KAFKA-TRANSACTION-OPEN"},
     "cdc-consumer": {"CDC-FOLLOWER-AHEAD", "CDC-FOLLOWER-BEHIND-RETENTION", "CDC-TOPIC-GAP", "CDC-TOPIC-OFFSET-GONE"},
@@ -113,8 +113,10 @@ def test_no_wrong_copy_after_an_unclean_election(
         for each in streams:
             each.note_logs()
         faults = [fault for each in streams for fault in finished(cluster, each, leader, follower)]
+        if mode != "pertable":
+            faults += [f"{each.name}: {each.ended}" for each in streams if each.ended[-1] != "equal"]
         with capsys.disabled():
-            print(f"\n{mode}, {internal}:", *(f"{each.name}: {', '.join(each.ended) or 'equal'}" for each in streams),
+            print(f"\n{mode}, {internal}:", *(f"{each.name}: {', '.join(each.ended)}" for each in streams),
                   sep="\n  ")  # fmt: skip
     assert faults == []
 
@@ -188,18 +190,19 @@ def shown(each: Stream, number: int) -> bool:
 
 
 def finished(cluster: KafkaCluster, each: Stream, leader: MySql, follower: MySql) -> Iterator[str]:
-    """Lets both programs write and apply the rest; yields what is wrong then although no error says so."""
+    """Lets both programs write and apply the rest; yields what is wrong then although no error says so. What the
+    producer has written is whole, also if the follower can't continue.
+    """
     if not each.finish("cdc-producer"):
         return
-    if not each.finish("cdc-consumer"):
-        return
-    each.ended.append("equal")
-    if rows(follower, each.name) != rows(leader, each.name):
-        yield f"{each.name}: {rows(follower, each.name)} is not {rows(leader, each.name)}"
     found = [record.sequence for record in records(each.source)]
     plain = PlainReader(cluster.bootstrap_servers, [topic for topic in each.topics if ".commits" not in topic])
     if not found == [record["sequence"] for record in plain.records] == list(range(len(found))):
         yield f"{each.name}: {found}, {[record['sequence'] for record in plain.records]}"
+    if each.finish("cdc-consumer"):
+        each.ended.append("equal")
+        if rows(follower, each.name) != rows(leader, each.name):
+            yield f"{each.name}: {rows(follower, each.name)} is not {rows(leader, each.name)}"
 
 
 def stream(

@@ -1,14 +1,17 @@
 """The settings of the page: which profile counts, and that nobody in the network reads it without a password."""
 
 import logging
+import socket
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from cdc.config.profile import Profile, ServerAddress, Web
+from cdc.config.profile import BOTH_SERVERS, Profile, ServerAddress, Web, load
 from cdc.errors import UserError
-from cdc.web.program import access_of, log_server, serve, settings_of
+from cdc.sandbox.server.process import free_port
+from cdc.web.program import access_of, check, log_server, serve, settings_of
 from cdc.web.watched import streams_of
 
 
@@ -75,3 +78,17 @@ def test_profiles_of_one_stream_belong_together() -> None:
     moved = replace(one, kafka=replace(one.kafka, bootstrap_servers="10.0.0.1:9092"))
     given = [("a", one), ("b", other), ("c", one), ("d", moved)]
     assert [[name for name, _ in each] for each in streams_of(given)] == [["a", "c"], ["b"], ["d"]]
+
+
+def test_servers_that_the_page_could_not_show_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, port = tmp_path / "profile.toml", free_port()
+    path.write_text(
+        f'[database]\nport = {port}\nuser = "u"\npassword = "secret-of-u"\n'
+        f'[kafka]\nbootstrap_servers = "127.0.0.1:{port}"\ntopic = "t"\n'
+    )
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = ServerAddress("127.0.0.1", taken.getsockname()[1])
+        assert check([(str(path), load(path, servers=BOTH_SERVERS))], listen=listen) == 2
+    printed = capsys.readouterr().out
+    for code in ("CDC-WEB-PORT", "CDC-KAFKA-NO-ANSWER", "CDC-WEB-SERVER"):
+        assert f"problem  [{code}]" in printed
