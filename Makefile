@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants drill bench clean
+.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants drill soak bench clean
 
 setup: $(READY)
 
@@ -80,6 +80,11 @@ mutants: $(READY)
 # runs some of the drills, KILLS=10 fewer kills.
 drill: $(READY)
 	$(BIN)/python -m bench.drills $(DRILLS) $(if $(KILLS),--kills $(KILLS))
+
+# A workload of hours that is judged while it runs: docs/design/exactly-once.md. The next piece in the same FOLDER goes on
+# where the last one ended; MINUTES=100 sets the length of a piece.
+soak: $(READY)
+	$(BIN)/python -m tests.soak $(or $(FOLDER),build/soak) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(READY)
 	$(BIN)/python bench/producer.py
