@@ -140,16 +140,29 @@ def merged(rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dic
             last[_identity(after, key)] = after
     if not last:
         return rows
-    kept = [row for row in rows if _identity(json.loads(row)["cols"], key) not in last]
+    kept = [row for row in rows if _identity(_first_values(row, max(key) + 1), key) not in last]
     return kept + [_text({"cols": image}) for image in last.values() if image is not None]
+
+
+def _first_values(row: str, count: int) -> list[Any]:
+    """Parses the first ``count`` values of a row that was read. Each row of a chunk is looked up by its key, and most
+    keys come first, so the other values are not parsed.
+    """
+    values, at = [], len(_COLUMNS)
+    for _ in range(count):
+        value, end = _parse_at(row, at)
+        values.append(value)
+        at = end + 1  # after the comma
+    return values
 
 
 def _identity(image: list[Any], key: Sequence[int]) -> str:
     return _text([image[at] for at in key])
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_COLUMNS = '{"cols":['  # the text with which ``row_text`` begins each row
+_parse_at = json.JSONDecoder().raw_decode
+_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 # The next request: a table and the key after which its rows are wanted, or a table and the keys of the wanted rows. If

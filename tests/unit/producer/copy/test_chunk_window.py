@@ -72,3 +72,18 @@ def test_more_changes_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         noted.note("Add", [_row(1, 1).encode()])
     with pytest.raises(Overrun):
         noted.apply([], key=[0])
+
+
+@given(st.lists(st.tuples(st.text(), st.integers(), st.text()), max_size=5, unique_by=lambda row: row[1:]), st.data())
+def test_a_key_in_any_columns_is_found(rows: list[tuple[str, int, str]], data: st.DataObject) -> None:
+    def text(row: tuple[str, int, str]) -> str:
+        cols = [{"String": row[0]}, {"SignedInteger": row[1]}, {"String": row[2]}]
+        return json.dumps({"cols": cols}, separators=(",", ":"), ensure_ascii=data.draw(st.booleans()))
+
+    gone = data.draw(st.lists(st.sampled_from(rows), unique=True)) if rows else []
+    noted = Window()
+    for row in gone:
+        noted.note("Delete", [text(row).encode()])
+    left = noted.apply([text(row) for row in rows], key=[2, 1])
+    found = [tuple(next(iter(value.values())) for value in json.loads(row)["cols"]) for row in left]
+    assert found == [row for row in rows if row not in gone]
