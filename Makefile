@@ -86,7 +86,10 @@ drill: $(READY)
 soak: $(READY)
 	$(BIN)/python -m tests.soak $(or $(FOLDER),build/soak) $(if $(MINUTES),--minutes $(MINUTES))
 
+# The last line compares the ratios with bench/ratios.json, and fails if one fell by more than 10 %.
+bench: export CDC_BENCH_RATIOS = build/ratios.jsonl
 bench: $(READY)
+	@mkdir -p build && rm -f $(CDC_BENCH_RATIOS)
 	$(BIN)/python bench/producer.py
 	$(BIN)/python bench/consumer.py
 	$(BIN)/python bench/table_copy.py
@@ -94,6 +97,7 @@ bench: $(READY)
 	$(BIN)/python bench/table_on_spark.py
 	$(BIN)/python bench/seed.py
 	$(BIN)/python bench/lake.py
+	$(BIN)/python bench/ratios.py $(CDC_BENCH_RATIOS)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -38,6 +38,7 @@ from jvm import Jvm
 from measure import BIN, cpu_seconds, run_program
 from pair import Pair
 from pyspark.sql import SparkSession
+from ratios import note
 from table_checksum import Refused, TableChecksum, installed
 
 from cdc.config.profile import Profile, load
@@ -265,6 +266,8 @@ def line(
     ratio = f"{best.cpu / floor:7.2f}" if floor else ""
     figures = f"{best.count:9}{best.wall:8.2f}{best.cpu:8.2f}{best.servers:9.2f}{best.asked:7}"
     print(f"{name:32}{figures}{ratio}", flush=True)
+    if floor:
+        note(f"audit, {name}: CPU of a Spark that reads and parses", floor / best.cpu)
     return best.cpu
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from lag import measure_lag
 from measure import Used, profile, run_program, server_cpu_seconds, used
+from ratios import note
 from replica import NativeReplica
 from stages import end_of_topic, measure_stages
 
@@ -193,6 +194,7 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     wall = time.monotonic() - begun
     # A replica's work is done by its server.
     line(shape, "native replica", count, Used(wall, 0, 0), server_cpu_seconds(third) - server, ratio=wall / ours.wall)
+    note(f"consumer, {shape.name}: seconds of a native replica", wall / ours.wall)
     for each in (leader, follower, third, kafka):
         each.kill()
 

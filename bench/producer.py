@@ -20,6 +20,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 from load import RATE, WARM_UP_SECONDS, percentiles, steady_load
 from measure import plain_reader, profile, run_program, running, timed
+from ratios import note
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -83,6 +84,7 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     peer = timed(lambda: plain_reader(leader, count))
     line(shape.name, "cdc-producer", count, *ours, ratio=peer[1] / ours[1])
     line("", "mysql-replication", count, *peer, ratio=1.0)
+    note(f"producer, {shape.name}: CPU of the plain reader", peer[1] / ours[1])
     leader.kill()
     kafka.kill()
 

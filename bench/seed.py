@@ -19,6 +19,7 @@ from pathlib import Path
 
 from consumer import PLAIN, execute, plain
 from measure import BIN, profile, run_program, server_cpu_seconds, used
+from ratios import note
 
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
@@ -59,6 +60,7 @@ def measure(folder: Path, rows: int, changes: int) -> None:
     )  # fmt: skip
     wall, of_seed = time.monotonic() - begun, server_cpu_seconds(seeded) - before
     print(f"{changes:14}{ours:12.1f}{wall:10.1f}{of_consumer:8.1f}{of_seed:8.1f}{ours / wall:9.2f}", flush=True)
+    note(f"seed, {changes} changes a row: seconds of the consumer", ours / wall)
     require_equal(applied, seeded)
     for each in (applied, seeded, kafka):
         each.kill()

@@ -31,6 +31,7 @@ from pathlib import Path
 
 from delays import Delay, watched_delay, worst
 from measure import BIN, profile, server_cpu_seconds
+from ratios import note
 
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
@@ -171,6 +172,8 @@ def measured(
         + (f"{beside.wall / run.wall:7.2f}" if beside else ""),
         flush=True,
     )  # fmt: skip
+    if beside:
+        note(f"copy, {title}: seconds of mysqldump | mysql", beside.wall / run.wall)
     return run
 
 

@@ -33,6 +33,7 @@ from consumer import PLAIN, Shape, execute, fill, updates
 from jvm import Jvm
 from measure import profile, run_program
 from pyspark.sql import DataFrame, SparkSession
+from ratios import note
 
 from cdc.config.profile import Profile, load
 from cdc.lake.folder import LakeFolder
@@ -98,6 +99,8 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     for name, (cpu, wall, tasks) in best.items():
         floor, _, of_tasks = best[floors.get(name, "read and parsed")]
         print(f"{name:20}{cpu:8.2f}{wall:8.2f}{cpu / floor:8.2f}{tasks:9.2f}{tasks / of_tasks:8.2f}")
+        if cpu != floor:
+            note(f"cdc.spark, {name}: CPU of a Spark that reads and parses", floor / cpu)
     spark.stop()
     kafka.kill()
 
