@@ -239,6 +239,9 @@ _WAIT_SECONDS = 0.02
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts (POSIX, "Internationalization Variables")
+
+
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Returns a copy of ``environment`` with the variables that PySpark and its JVM need; ``home`` is
     Spark's folder.
@@ -250,6 +253,10 @@ def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]
     changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # Everything runs on this machine, so Spark need not resolve its host name.
     changed.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # In the locale C, Java knows only names of files in ASCII, and does not start in a folder with another name.
+    locale = next((found for name in _LOCALE if (found := environment.get(name))), "C")
+    if locale in ("C", "POSIX"):
+        changed["LC_ALL"] = "C.UTF-8"
     return changed
 
 
