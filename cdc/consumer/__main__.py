@@ -133,6 +133,17 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         help="have the running consumer apply at most so many rows a second until it ends; 0: without a limit",
     )
     what.add_argument(
+        "--retry-parked",
+        action="store_true",
+        help="first apply what was left out of parked tables (consumer.on_refused), once the follower takes it, and go "
+        "on with them as with all others",
+    )
+    what.add_argument(
+        "--drop-parked",
+        action="store_true",
+        help="first give up what was left out of parked tables, for good, and apply their next changes",
+    )
+    what.add_argument(
         "--skip",
         metavar="SEQUENCE|DATABASE.TABLE",
         action="append",
@@ -164,7 +175,13 @@ def _run(arguments: argparse.Namespace) -> int:
         return _show_status(profile, show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty()))
     until = Until(Place.parse(arguments.until)) if arguments.until else None
     skips = Skips.parse(arguments.skip, new=Renames(profile.renames, own=profile.consumer.schema).new)
-    options = Options(skips, until_current=arguments.until_current, until=until)
+    options = Options(
+        skips,
+        until_current=arguments.until_current,
+        until=until,
+        retry_parked=arguments.retry_parked,
+        drop_parked=arguments.drop_parked,
+    )
     return _consume(profile, options)
 
 

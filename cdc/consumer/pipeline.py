@@ -12,7 +12,7 @@ from cdc.consumer.apply.applier import Applied, Reread
 from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.table_definitions import define
+from cdc.consumer.left_out import LeftOut
 from cdc.consumer.metrics import Counters
 from cdc.consumer.preflight import InUse
 from cdc.consumer.range.base_copy import Attachment, with_gtids
@@ -40,12 +40,15 @@ _STANDBY_SECONDS = 0.2  # the pause between two attempts to get the follower's l
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of the command line. ``skips`` are the records that may be skipped. ``until_current`` and ``until``
-    determine where the program ends.
+    determine where the program ends. With ``retry_parked`` the program first applies what was left out of parked
+    tables, with ``drop_parked`` it first gives that up.
     """
 
     skips: Skips
     until_current: bool = False
     until: Until | None = None
+    retry_parked: bool = False
+    drop_parked: bool = False
 
 
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
@@ -68,15 +71,18 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         event(_LOG, "start", follower=str(startup.session.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
         counters.follower = startup.session.address
-
+        left_out = LeftOut(startup, topic, checkpoint, copied)
+        if options.drop_parked:
+            left_out.drop()
+        elif options.retry_parked:
+            left_out.apply()
         start = partial(source.start, topic, until_current=options.until_current)
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         counters.start(checkpoint.sequence, offsets=offsets, kafka_away=lambda: reader.away)
         try:
             _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
         except Unapplicable as error:
-            former = startup.renames.former(error.record.uri.database)
-            define(error, startup.session, startup.parser.types.get(error.record.uri._replace(database=former), {}))
+            startup.define(error)
             raise
         if not stop.is_set():
             reader.offsets.flush()

@@ -85,7 +85,10 @@ def shortcomings(
         yield _problem(f"{len(status.open)} statements are begun", "start cdc-consumer, which ends or names them")
     if status.parked:
         names = ", ".join(f"{each.database}.{each.table}" for each in status.parked)
-        yield _problem(f"tables are parked: {names}", "have them copied again while the leader is there, or drop them")
+        yield _problem(
+            f"tables are parked: {names}",
+            "have them copied again while the leader is there, or start cdc-consumer with --retry-parked, or drop them",
+        )
     if state is None or state.runs_events:
         yield _problem(
             "event_scheduler is ON: an event that has run once would run again",

@@ -28,11 +28,13 @@ from cdc.consumer.apply.parallel import ParallelExecutor
 from cdc.consumer.apply.parking import Parking
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
+from cdc.consumer.apply.replay import Replay
 from cdc.consumer.apply.row_by_row import RowByRow, RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
-from cdc.consumer.errors import Interrupted, Stopped
+from cdc.consumer.errors import Interrupted, Stopped, Unapplicable
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
+from cdc.consumer.follower.table_definitions import define
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
@@ -162,12 +164,15 @@ class Startup:
                 known = True
             yield item
 
-    def _connect(self) -> None:
-        """Connects to the follower once it answers, and checks it.
+    def reconnect(self) -> None:
+        """Connects to the follower once it answers, and checks it, if there is no connection.
 
         Raises Stopped, ServerGone, and UserError if the follower does not meet the requirements.
         """
         self._once_connected(lambda: None)
+
+    def _connect(self) -> None:
+        self.reconnect()
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
@@ -249,6 +254,11 @@ class Startup:
 
         return self._once_connected(ask)
 
+    def define(self, error: Unapplicable) -> None:
+        """Adds the definitions of a refused column on both servers to ``error``."""
+        table = error.record.uri._replace(database=self.renames.former(error.record.uri.database))
+        define(error, self.session, self.parser.types.get(table, {}))
+
     def load_names(self, renaming: Renaming) -> None:
         """Loads the spellings of names at the follower's checkpoint into ``renaming``. Raises Stopped, ServerGone."""
         spellings = renaming.spellings
@@ -282,12 +292,14 @@ class Startup:
 @dataclass(frozen=True, slots=True)
 class Stages:
     """The stages between the leader's transactions and the commits on the follower. ``renaming`` changes names in
-    records to the follower's names, ``ledger`` executes statements, ``applier`` applies batches, and ``parking`` knows
-    the parked tables.
+    records to the follower's names, ``ledger`` executes statements, ``applier`` applies batches with the stages
+    ``preparation`` and ``execution``, and ``parking`` knows the parked tables.
     """
 
     renaming: Renaming
     ledger: DdlLedger
+    preparation: Preparation
+    execution: Execution
     applier: Applier
     parking: Parking
 
@@ -300,8 +312,9 @@ class Stages:
         copied: BaseCopy,
         skips: Skips,
         others: Callable[[Uri], bool] = lambda uri: True,
+        replay: Replay | None = None,
     ) -> Self:
-        """Creates the stages that continue from ``checkpoint``.
+        """Creates the stages that continue from ``checkpoint``, or apply only what was left out (``replay``).
 
         The rows of a table are applied only if the table passes the filters and ``others(uri)`` is true; ``uri`` is the
         name of the table on the follower.
@@ -327,12 +340,12 @@ class Stages:
         types = LeaderTypes(session, on_follower=renaming.on_follower)
         tables, differences = _tables(startup, passes=known)
         preparation = Preparation(
-            session, ledger, tables, types=types, differences=differences, copied=copied, parking=parking
+            session, ledger, tables, types=types, differences=differences, copied=copied, parking=replay or parking
         )
         execution = _execution(startup, ledger, tables, types=types, differences=differences)
         committed, calls = Committed(session, checkpoint), startup.calls
         applier = Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)
-        return cls(renaming, ledger, applier, parking)
+        return cls(renaming, ledger, preparation, execution, applier, parking)
 
 
 def _leader_version(profile: Profile) -> Callable[[], str]:

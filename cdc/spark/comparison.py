@@ -162,7 +162,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     if within.copies and leader and leader.keyless:
         acts[FOLLOWER] += replacements(streams.new_records, streams.new_transactions)
     names = {side: within.tables[side] | named_tables(those) for side, those in acts.items()}
-    old, new = ({side: [act for act in those if (held is not None and act.sequence < held.next[side]) is is_old]
+    old, new = ({side: [act for act in those if _is_old(act, side, held) is is_old]
                  for side, those in acts.items()} for is_old in (True, False))  # fmt: skip
     before = {side: lineage(names[side], those) for side, those in old.items()}
     since = {side: lineage(names[side], those, beginnings(before[side])) for side, those in new.items()}
@@ -173,6 +173,12 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
         copied=Copied(within.copies, began, _older(since)),
         copied_before=Copied(table_copies(old[LEADER]), began, _older(before)),
     )
+
+
+def _is_old(act: Act, side: str, held: Held | None) -> bool:
+    """Whether the state ``held`` knows the effect. The consumer may end the parking of a table long after the record to
+    which its note belongs."""
+    return held is not None and act.sequence < held.next[side] and act.noted < held.next[FOLLOWER]
 
 
 def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:

@@ -1,4 +1,4 @@
-"""cdc-consumer, killed by itself at a named point: ``run("killed_consumer", PROFILE, POINT, SEQUENCE)``.
+"""cdc-consumer, killed by itself at a named point: ``run("killed_consumer", PROFILE, POINT, SEQUENCE, OPTION…)``.
 
 The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE. At "lost "
 and a point it loses its connection instead, once. "before packet" and "after packet" mean the packet of that number,
@@ -112,8 +112,8 @@ class Executing(Killed):
 
 def main() -> int:
     """The program, altered; its exit status where it comes to its end."""
-    _, profile, Killed.point, sequence = sys.argv
+    _, profile, Killed.point, sequence, *options = sys.argv
     Killed.sequence = int(sequence)
     replace(startup, "Session", Applying)
-    sys.argv = ["cdc-consumer", profile, "--until-current"]
+    sys.argv = ["cdc-consumer", profile, "--until-current", *options]
     return program.main()

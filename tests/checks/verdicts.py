@@ -23,7 +23,7 @@ _ROWS = re.compile(rf"(\w+)\s+(\S+)\s*((?:[^()\[\]']|{_TUPLE})*)(?:\[(.*)\])?$",
 _SIDE = re.compile(r"(both|leader|follower|unlogged)(?: as (\S+))?: (.*)$")
 _TABLE = re.compile(r"table (\S+) \((.*?)\)(?: key \((.*)\))?$")
 _EDIT = re.compile(r"edit (leader|follower) (-?\d+|all|first \d+|last \d+): (.*)$")
-_CONSUMER = ("APPLIED", "CONFLICT", "LEDGER", "PARKED", "COPIED")
+_CONSUMER = ("APPLIED", "CONFLICT", "LEDGER", "PARKED", "UNPARKED", "COPIED")
 _CHANGES = ("INSERT", "DELETE", "UPDATE", "CHUNK", "PIECE", "REPAIR")
 
 
@@ -98,11 +98,13 @@ class Histories:
         if verb == "CONFLICT":
             columns, told = ["resource", "sequence", "reason", "removed"], ["the row is not there", values[1]]
             return Table("cdc/conflicts", columns).add((_RESOURCE, values[0], *told))
-        if verb == "PARKED":
+        if verb in ("PARKED", "UNPARKED"):
             parked, state, table = values
             columns = ["resource", "database_name", "table_name", "state", "changed"]
             image = [*_texts([_RESOURCE, self.database, table]), {"Enum": state}, {"SignedInteger": parked}]
-            return {"path": "cdc/parked", "columns": columns, "operation": _of_images([{"cols": image}])}
+            rows = [{"cols": image}]
+            operation = _of_images(rows) if verb == "PARKED" else {"Delete": {"rows": rows}}
+            return {"path": "cdc/parked", "columns": columns, "operation": operation}
         sequence, before, after, resource, *told = values
         if len(told) > 2:
             told[2] = f"{self.follower.uuid}:{told[2]}"

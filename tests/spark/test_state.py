@@ -30,6 +30,7 @@ from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
 from tests.checks.told import told
+from tests.checks.verdicts import Histories
 from tests.generators.frames import frame_of
 from tests.generators.random_streams import RandomStreams
 from tests.generators.streams import GrowingTopic, Stream, Table, both, query, replicate
@@ -167,6 +168,30 @@ def test_a_transaction_that_comes_again_behind_a_state_is_told(
     audit = pair.on_from(tmp_path / "state")
     assert audit.exit_status == 2
     assert any("it came before, and comes again" in each.detail for each in audit.breaks)
+
+
+def test_rows_that_a_state_holds_are_compared_once_their_table_is_parked_no_longer(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    """The consumer ends the parking at the checkpoint that the state covers, and with it no row changes."""
+    histories = Histories()
+    for line in (
+        "table toy (id, name) key (id)",
+        "both: CREATE TABLE toy (id INT PRIMARY KEY, name TEXT)",
+        "both: INSERT toy (1, 'ball')",
+        "leader: INSERT toy (2, 'a long name')",
+        "follower: PARKED 2 parked 'toy'; APPLIED 2",
+    ):
+        histories.read(line)
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
+    pair.grow(histories.leader, histories.follower)
+    assert [each.parked for each in pair.on_from(tmp_path / "state").under_copy] == [2]
+    assert kept(tmp_path / "state")["next"][LEADER] == 3
+    for line in ("follower: UNPARKED 2 parked 'toy'; APPLIED 2", "both: INSERT toy (3, 'kite')"):
+        histories.read(line)
+        pair.grow(histories.leader, histories.follower)
+        audit = pair.on_from(tmp_path / "state")
+        assert (audit.verdict, audit.drifted_rows, audit.under_copy) == ("drift", 1, [])
 
 
 def test_a_state_of_an_earlier_version(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from cdc.consumer.apply.committed import Committed, lost
+from cdc.consumer.apply.committed import Committed, lost, refuses
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import RunFailed
 from cdc.consumer.apply.planned_batch import PlannedBatch, State
@@ -140,12 +140,7 @@ class Applier:
                 if self._stop.is_set():
                     return False
             except Refused as error:
-                raise PromiseError(
-                    f"the follower refuses: {error}",
-                    code="CDC-FOLLOWER-REFUSES",
-                    where=f"the batch after sequence {self.checkpoint.sequence}",
-                    hint="nothing of the batch was applied; fix the account, its grants or the schema cdc",
-                ) from None
+                raise refuses(error, after=self.checkpoint.sequence) from None
             else:
                 return True
 

@@ -4,14 +4,14 @@ from the server."""
 import logging
 
 from cdc.consumer.apply.planned_batch import PlannedBatch
-from cdc.consumer.errors import HINTS, Interrupted
+from cdc.consumer.errors import HINTS, Interrupted, Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.state import base_copy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import Disconnected, PromiseError
 from cdc.service.logs import event
 
-__all__ = ["Committed", "lost", "moved", "resolve_commit", "sequence_in"]
+__all__ = ["Committed", "lost", "moved", "refuses", "resolve_commit", "sequence_in"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
@@ -133,4 +133,16 @@ def lost(error: Interrupted, *, after: int) -> Disconnected:
         code="CDC-FOLLOWER-GONE",
         where=f"the batch after sequence {after}",
         hint=HINTS.get(error.code, _AWAY),
+    )
+
+
+def refuses(error: Refused, *, after: int) -> PromiseError:
+    """Returns the error for a statement of the consumer's own that the follower refuses; the records after the sequence
+    ``after`` are not applied.
+    """
+    return PromiseError(
+        f"the follower refuses: {error}",
+        code="CDC-FOLLOWER-REFUSES",
+        where=f"the batch after sequence {after}",
+        hint="nothing of the batch was applied; fix the account, its grants or the schema cdc",
     )

@@ -3,11 +3,13 @@ follower, in one transaction with the checkpoint.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from cdc.config.renames import Renames
 from cdc.config.table_globs import copy_command, named
+from cdc.consumer.apply.committed import moved
+from cdc.consumer.apply.planned_batch import ending
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
@@ -15,13 +17,16 @@ from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.source.parked_tables import GONE, LeftOutLate, ParkedTables, is_gone, may_park
 from cdc.consumer.state import parked
-from cdc.consumer.state.parked import Name, ParkedTable
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.parked import COPIED, Name, ParkedTable
 from cdc.model.record import Record
 from cdc.service.logs import event
 
-__all__ = ["Parking"]
+__all__ = ["Parking", "changing_keys", "unpark"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_WAYS = "{}; or, once the follower takes what was left out: cdc-consumer PROFILE --retry-parked"
+_GIVEN_UP, _APPLIED = "given up: what was left out of it is missing", "what was left out is applied"
 _CHANGING = "NOT (DELETE_RULE IN ('NO ACTION', 'RESTRICT') AND UPDATE_RULE IN ('NO ACTION', 'RESTRICT'))"
 
 
@@ -113,8 +118,8 @@ class Parking:
             if table.waits and not (name in self._noted and self._noted[name].waits):
                 event(
                     _LOG, "table parked: its changes are left out from here on", level=logging.WARNING,
-                    table=named(*name), sequence=table.sequence, reason=table.reason, hint=copy_command(name),
-                    parked=len(tables),
+                    table=named(*name), sequence=table.sequence, reason=table.reason,
+                    hint=_WAYS.format(copy_command(name)), parked=len(tables),
                 )  # fmt: skip
             elif table.waits and table.changed != self._noted[name].changed:
                 event(
@@ -125,6 +130,13 @@ class Parking:
             event(_LOG, "table no longer parked", table=named(*name), parked=len(tables))
         self._noted = dict(tables)
         return [Statement(text.encode()) for text in made]
+
+    def ending(
+        self, batch: Batch, before: Checkpoint, notes: Sequence[Statement]
+    ) -> tuple[Sequence[Statement], Checkpoint]:
+        """Returns the statements that end a batch's transaction, and the checkpoint that they set: see
+        ``planned_batch.ending``."""
+        return ending(batch, before, notes)
 
     def refuse(self, error: Unapplicable) -> bool:
         """Notes that the follower refuses a transaction, so that it is left out when it is prepared again. Returns
@@ -148,3 +160,40 @@ class Parking:
             known = [(self._renames.former(str(schema)), str(child)) for schema, child in rows]
             self._dependants[name] = known
         return known
+
+
+def changing_keys(session: Session, renames: Renames) -> list[tuple[Name, Name]]:
+    """Returns the leader's names of the tables (child, parent) of each foreign key of the follower that changes or
+    deletes rows of the child. Raises Interrupted and Refused.
+    """
+    rows = session.rows(
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME FROM "
+        f"information_schema.REFERENTIAL_CONSTRAINTS WHERE {_CHANGING}"
+    )
+    return [
+        ((renames.former(str(schema)), str(child)), (renames.former(str(parents)), str(parent)))
+        for schema, child, parents, parent in rows
+    ]
+
+
+def unpark(session: Session, checkpoint: Checkpoint, tables: Mapping[Name, ParkedTable], *, given_up: bool) -> int:
+    """Commits that all those of the follower's parked ``tables`` that wait are parked no longer. Returns the number of
+    tables that are not. ``given_up`` is true if what was left out of them is not applied; it is logged.
+
+    Tables whose copy is complete are parked no longer either if no other table is left. Raises Interrupted and Refused,
+    and PromiseError if the follower has other parked tables or another checkpoint.
+    """
+    left = {name: table for name, table in tables.items() if not table.waits}
+    if all(table.state == COPIED for table in left.values()):
+        left = {}
+    made = parked.changes(session.schema, checkpoint.resource, tables, left)
+    if not made:
+        return 0
+    made = [*made, checkpoint.stay()]
+    if session.run([text.encode() for text in made]) != [1] * len(made):
+        raise moved(checkpoint)
+    session.commit()
+    for name in sorted(tables.keys() - left.keys()):
+        level, reason = (logging.WARNING, _GIVEN_UP) if given_up else (logging.INFO, _APPLIED)
+        event(_LOG, "table no longer parked", level=level, table=named(*name), parked=len(left), reason=reason)
+    return len(tables) - len(left)

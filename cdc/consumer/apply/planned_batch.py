@@ -26,7 +26,7 @@ from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.record import Record, Uri
 
-__all__ = ["PlannedBatch", "State", "ending"]
+__all__ = ["PlannedBatch", "State", "ending", "ending_behind"]
 
 
 class State(IntEnum):
@@ -109,3 +109,15 @@ def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tupl
     tail = [*notes, Statement(before.advance(target, last=batch.last).encode(), 1)]
     moved = target.move(batch.offsets)
     return [*tail, Statement(moved.encode())] if moved else tail, target
+
+
+def ending_behind(
+    batch: Batch, before: Checkpoint, notes: Sequence[Statement]
+) -> tuple[Sequence[Statement], Checkpoint]:
+    """Returns the statements that end the transaction of a batch behind the checkpoint ``before``, and ``before``: the
+    checkpoint stays where it is.
+
+    The statements ``notes`` note the batch on the follower, and fail if they find another state there than the one
+    before the batch.
+    """
+    return ([*notes, Statement(before.stay().encode(), 1)] if batch.ends else []), before

@@ -3,12 +3,12 @@ checkpoint.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.leader_types import LeaderTypes
-from cdc.consumer.apply.parking import Parking
-from cdc.consumer.apply.planned_batch import PlannedBatch, ending
+from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.apply.row_by_row import RowDifferences
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.follower.row_counts import RangeRows, RowCounts
@@ -26,7 +26,38 @@ from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.ledger_table import Commit
 from cdc.model.record import Record
 
-__all__ = ["Preparation"]
+__all__ = ["LeavesOut", "Preparation"]
+
+
+class LeavesOut(Protocol):
+    """Decides which records of parked tables are applied, and how the transactions on the follower end.
+
+    ``apply.parking`` leaves out what touches a parked table; ``apply.replay`` applies what was left out.
+    """
+
+    def restart(self) -> None:
+        """Forgets what no commit on the follower has."""
+
+    def asks(self, batch: Batch) -> bool:
+        """Whether the follower may be asked about this batch, so that all batches before must be committed."""
+
+    def pass_on(self, batch: Batch, records: list[Record]) -> list[Record]:
+        """Returns those of the batch's row records that are to be applied."""
+
+    def settle(self, statements: Iterable[Record]) -> None:
+        """Notes that the statements are executed, or left out."""
+
+    def notes(self) -> list[Statement]:
+        """Returns the statements that bring the follower's table of parked tables up to date."""
+
+    def ending(
+        self, batch: Batch, before: Checkpoint, notes: Sequence[Statement]
+    ) -> tuple[Sequence[Statement], Checkpoint]:
+        """Returns the statements that end a batch's transaction, and the checkpoint that they set; ``before`` is the
+        follower's checkpoint before the batch."""
+
+    def refuse(self, error: Unapplicable) -> bool:
+        """Whether the transaction with the refused record is left out from now on."""
 
 
 class Preparation:
@@ -46,7 +77,7 @@ class Preparation:
         types: LeaderTypes,
         differences: RowDifferences | None,
         copied: BaseCopy,
-        parking: Parking,
+        parking: LeavesOut,
     ) -> None:
         self._session = session
         self._ledger = ledger
@@ -127,7 +158,7 @@ class Preparation:
         if batch.ends:
             self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
             self._notes += self._parking.notes()
-        tail, self._reached = ending(batch, self._reached, self._notes)
+        tail, self._reached = self._parking.ending(batch, self._reached, self._notes)
         planned = PlannedBatch(batch, as_left(records), tail, self._reached, self._rows, self._filtered, started)
         self._plan(planned)
         return planned

@@ -146,6 +146,17 @@ class Checkpoint:
             f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
         )
 
+    def stay(self) -> str:
+        """Returns the statement that leaves the row at this checkpoint, and notes the time. It matches no row if
+        another consumer has updated the row.
+
+        A transaction with it and changes of ``parked`` is the consumer's own, which the audit relies on.
+        """
+        return (
+            f"UPDATE {CHECKPOINT.within(self.schema)} SET applied_at=NOW(6) "
+            f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
+        )
+
     def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
         """Returns the statement that stores the offsets in topics other than the checkpoint's own topic; None if there
         are no such offsets.

@@ -18,6 +18,7 @@ __all__ = [
     "TABLE",
     "Name",
     "ParkedTable",
+    "advance",
     "changes",
     "parsed",
     "select",
@@ -102,3 +103,13 @@ def changes(
         where = f"database_name={quoted(database)} AND table_name={quoted(table)}"
         made.append(TABLE.delete(schema, resource, where=where))
     return made
+
+
+def advance(schema: str, resource: str, *, last: int) -> str:
+    """Returns the statement that notes that the records up to ``last`` were applied to the tables that wait. It matches
+    the tables of which the first record that is left out is not after ``last``.
+    """
+    return (
+        f"UPDATE {TABLE.within(schema)} SET sequence={last + 1} "
+        f"WHERE resource={quoted(resource)} AND state={quoted(PARKED)} AND sequence <= {last}"
+    )

@@ -361,7 +361,8 @@ def _lines(status: Status, *, follower: str, resource: str, late: str) -> Iterat
     yield _line("ledger", counts or "empty")
     yield from (f"  {_entry(entry)}" for entry in reversed(status.newest))
     if status.parked:
-        yield _line("parked", f"{len(status.parked)} tables: their changes are left out until they are copied again")
+        until = "their changes are left out until they are copied again, or applied with --retry-parked"
+        yield _line("parked", f"{len(status.parked)} tables: {until}")
         for each in status.parked:
             name = named(each.database, each.table)
             yield f"  {name}, {each.state}, since sequence {each.sequence}: {each.reason}"

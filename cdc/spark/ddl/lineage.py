@@ -19,6 +19,7 @@ __all__ = [
     "ENDS_COPY",
     "PARKS",
     "TEXT",
+    "UNPARKS",
     "Act",
     "Beginning",
     "Name",
@@ -38,9 +39,10 @@ Name = tuple[str, str]
 ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
-BEGINS_COPY, ENDS_COPY, PARKS = "CopyTable", "CopiedTable", "ParkTable"
+BEGINS_COPY, ENDS_COPY, PARKS, UNPARKS = "CopyTable", "CopiedTable", "ParkTable", "UnparkTable"
 """Actions that stand for records, not for statements: a table's copy begins with BEGINS_COPY, and is complete with
-ENDS_COPY. With PARKS the follower leaves out all later changes of the table, until a copy of it is complete.
+ENDS_COPY. With PARKS the follower leaves out all later changes of the table, until a copy of it is complete, or until
+UNPARKS: its operator has had them applied, or has given them up.
 """
 CASCADES = "foreign keys change its rows without a record"
 """The text of a BEGINS_COPY if foreign keys may change rows of the table without a record."""
@@ -70,6 +72,8 @@ class Act:
     ``to`` is the new name in a rename, and ``like`` is the table whose definition is copied. ``copying`` is true if the
     table that the statement creates is incomplete until its rows are copied. The other fields describe the statement:
     its transaction, its binlog position, its commit time (µs since 1970) and its first TEXT characters.
+
+    For a note of the consumer (PARKS, UNPARKS), ``noted`` is the follower's sequence of the record with the note.
     """
 
     sequence: int
@@ -84,11 +88,12 @@ class Act:
     ts_us: int = field(default=0, compare=False)
     text: str = field(default="", compare=False)
     copying: bool = field(default=False, compare=False)
+    noted: int = field(default=-1, compare=False)
 
     @property
     def is_of_copy(self) -> bool:
-        """Whether this is the beginning or the end of a table's copy, or parks a table: no effect of a statement."""
-        return self.action in (BEGINS_COPY, ENDS_COPY, PARKS)
+        """Whether this is the beginning or the end of a table's copy, or of its parking: no effect of a statement."""
+        return self.action in (BEGINS_COPY, ENDS_COPY, PARKS, UNPARKS)
 
 
 @dataclass(frozen=True, slots=True)

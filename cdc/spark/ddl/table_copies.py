@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc.model.names import Uri
-from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, PARKS, Act, Name, table_name
+from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, PARKS, UNPARKS, Act, Name, table_name
 
 __all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
 
@@ -69,8 +69,8 @@ def _parked(tables: Sequence[UnderCopy]) -> str:
     names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
     first = min(each.parked for each in tables if each.parked is not None)
     return (
-        f"the follower has parked tables since sequence {first}, so they are not compared until they are copied again "
-        f"({len(tables)} in all): {names}"
+        f"the follower has parked tables since sequence {first}, so they are not compared until they are copied again, "
+        f"or their changes are applied (cdc-consumer PROFILE --retry-parked; {len(tables)} in all): {names}"
     )
 
 
@@ -100,6 +100,9 @@ class _Copies:
     def __init__(self) -> None:
         self.found: dict[Name, TableCopy] = {}
         self._altered: set[Name] = set()
+        # of each table that is parked, or was and has been copied since, the copy to which it returns with UNPARKS
+        self._unparked: dict[Name, TableCopy | None] = {}
+        self._ended: dict[Name, int] = {}  # the sequence of the last record of each table's newest copy
 
     def apply(self, act: Act) -> None:
         """Applies one statement, or the beginning or end of a copy."""
@@ -118,11 +121,33 @@ class _Copies:
         elif act.action in ALTERS:
             self._alter(name, act)
         elif act.action == PARKS:
-            self.found[name] = TableCopy(act.sequence, altered=name in self._altered, parked=True)
+            self._park(name, act.sequence)
+        elif act.action == UNPARKS:
+            self._unpark(name)
         elif act.action == BEGINS_COPY:
             self.found[name] = TableCopy(act.sequence, act.sequence, altered=name in self._altered)
         else:
             self._know(name, act)
+
+    def _park(self, name: Name, sequence: int) -> None:
+        copy = self.found.get(name)
+        if name not in self._unparked:
+            # The follower may leave out chunks of a copy that is under way, so its end proves nothing.
+            self._unparked[name] = copy if copy is None or copy.complete else replace(copy, began=None)
+        elif copy is None or not copy.parked:
+            # The follower has left out a copy that came while the table was parked, or a part of it: it notes so at the
+            # copy's end, too. A note after the end of a copy parks a table that was right again.
+            right = copy is not None and copy.complete and self._ended.get(name) != sequence
+            self._unparked[name] = copy if right else TableCopy(sequence, altered=name in self._altered)
+        self.found[name] = TableCopy(sequence, altered=name in self._altered, parked=True)
+
+    def _unpark(self, name: Name) -> None:
+        before, copy = self._unparked.pop(name, None), self.found.get(name)
+        if copy is None or not copy.parked:
+            return  # a copy of the table came before
+        del self.found[name]
+        if before is not None:
+            self.found[name] = before
 
     def _know(self, name: Name, act: Act) -> None:
         """Applies a statement that creates or truncates the table, or the end of its copy."""
@@ -136,22 +161,28 @@ class _Copies:
                 self.found[name] = TableCopy(act.sequence, act.sequence, complete=True)
         elif act.action == ENDS_COPY and copy and copy.began is not None:
             self.found[name] = replace(copy, complete=True)
+            self._ended[name] = act.sequence
 
     def _forget(self, name: Name) -> None:
         self.found.pop(name, None)
+        self._unparked.pop(name, None)
         self._altered.discard(name)
 
     def _rename(self, old: Name, new: Name) -> None:
         copy, altered = self.found.get(old), old in self._altered
+        parked = {new: self._unparked[old]} if old in self._unparked else {}
         self._forget(old)
         self._forget(new)
         if copy:
             self.found[new] = copy if copy.complete else replace(copy, began=None)
+        self._unparked |= parked
         if altered:
             self._altered.add(new)
 
     def _alter(self, name: Name, act: Act) -> None:
         self._altered.add(name)
+        if (before := self._unparked.get(name)) is not None:
+            self._unparked[name] = replace(before, alters=before.alters + before.complete)
         if act.copying:
             self.found[name] = TableCopy(act.sequence)  # the follower's rows differ until the table is copied again
         elif copy := self.found.get(name):

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.gtid import ddl_uuid
 from cdc.model.names import Uri
-from cdc.spark.ddl.lineage import PARKS, Act
+from cdc.spark.ddl.lineage import PARKS, UNPARKS, Act
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
@@ -112,22 +112,26 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def parked(records: DataFrame, resource: str) -> Query[list[Act]]:
-    """Reads the consumer's notes of tables that it has parked: from the leader's sequence of such an act on, the
-    follower leaves out the changes of the table.
+    """Reads the consumer's notes of tables that it has parked: from the leader's sequence of a PARKS on, the follower
+    leaves out the changes of the table. A note that is deleted ends this (UNPARKS), for the record that the note was
+    about: later copies and statements change the table as those of any other.
     """
-    rows = _images(records, "parked", resource).select(
+    rows = _images(records, "parked", resource, deleted=True).select(
         _cell("changed", "SignedInteger").cast("bigint"),
         _cell("database_name", "String"),
         _cell("table_name", "String"),
         _cell("state", "Enum").alias("state"),
+        *("deleted", "at"),
     )
-    waiting = rows.where("state IN ('parked', 'partial')").drop("state")
-    # The follower's note comes after all effects that the leader's record itself has. A note may be there several
-    # times; Spark's distinct would cost a shuffle.
-    return Query(
-        waiting,
-        lambda found: [Act(row[0], _LAST, PARKS, str(Uri(resource, row[1], row[2]))) for row in sorted(set(found))],
-    )
+    waiting = rows.where("deleted OR state IN ('parked', 'partial')").drop("state")
+    return Query(waiting, lambda found: [_parked(resource, *row) for row in sorted(set(found))])
+
+
+def _parked(resource: str, sequence: int, database: str, table: str, deleted: bool, at: int) -> Act:
+    # The follower's note comes after all effects that the leader's record itself has, and its end after the note. A
+    # note may be there several times; Spark's distinct would cost a shuffle.
+    place, action = (_LAST + 1, UNPARKS) if deleted else (_LAST, PARKS)
+    return Act(sequence, place, action, str(Uri(resource, database, table)), noted=at)
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
@@ -217,13 +221,17 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
     )
 
 
-def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
+def _images(records: DataFrame, table: str, resource: str, *, deleted: bool = False) -> DataFrame:
     """Selects the rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the
-    consumer's own database.
+    consumer's own database. With ``deleted`` also selects the rows that were deleted from it, as they were, and adds
+    the column ``deleted``.
     """
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())
-    rows = rows.select("columns", "transaction", F.col("sequence").alias("at"), F.explode("rows.after").alias("image"))
+    rows = rows.select("columns", "transaction", F.col("sequence").alias("at"), F.explode("rows").alias("row"))
+    image = F.expr("coalesce(row.after, row.before)" if deleted else "row.after").alias("image")
+    more = [F.expr("row.after IS NULL").alias("deleted")] if deleted else []
+    rows = rows.select("columns", "transaction", "at", image, *more)
     return rows.where("image IS NOT NULL").where(_cell("resource", "String") == resource)
 
 

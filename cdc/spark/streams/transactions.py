@@ -15,7 +15,8 @@ determined without comparing its rows or its statement with the leader's:
 
 The consumer moves the checkpoint only forward. It writes into the checkpoint row the id of the leader's transaction
 that the checkpoint has reached. If a change of the row keeps the sequence, or contains the id of another transaction,
-another client made the change.
+another client made the change. Only what was left out of parked tables is applied, or given up, behind the checkpoint:
+such a transaction of the consumer keeps the sequence, and changes the table ``parked``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,10 +51,12 @@ _QUERY_SHOWN = 200
 # The prefix of the transaction ids that a producer invents for table copies; the server has no such transactions.
 COPYING = "copy:"
 _POSITION = ["sequence", "file", "position", "partition", "offset"]
+_PARKED = f"{CHECKPOINT_DATABASE}.parked"
 _KIND = f"""
     CASE
         WHEN side != '{FOLLOWER}' OR state != 'whole' THEN NULL
         WHEN transaction LIKE '{COPYING}%' THEN 'bookkeeping'
+        WHEN upto = since AND array_contains(changed_own, '{_PARKED}') THEN 'applied'
         WHEN upto = since AND (upto >= 0 OR size(tables) > 0) THEN 'foreign'
         WHEN upto IS NOT NULL THEN 'applied'
         WHEN size(tables) = 0 AND size(changed_own) = 0 THEN 'bookkeeping'

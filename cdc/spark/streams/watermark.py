@@ -95,9 +95,9 @@ def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = 
 
 def _starts(transactions: DataFrame) -> DataFrame:
     """Returns the leader sequences at which applied transactions start or end (``at``), and whether a transaction ended
-    there (``reached``)."""
+    there (``reached``). A transaction that starts where it ends does not show how the checkpoint came there."""
     limits = transactions.where(_MOVES_CHECKPOINT).select(
-        F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
+        F.explode(F.expr("array(struct(upto AS at, upto > since AS end), struct(since AS at, false AS end))"))
     )
     return limits.select("col.*").groupBy("at").agg(F.expr("bool_or(end)").alias("reached"))
 

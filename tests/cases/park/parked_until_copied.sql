@@ -22,7 +22,7 @@ INSERT INTO t VALUES (3, 'longer');
 INSERT INTO t VALUES (4, 'd');
 INSERT INTO other VALUES (3);
 -- @apply
--- @logged table parked … table=parked_db.t sequence=8 … Data too long … hint="cdc-producer PROFILE --copy parked_db.t"
+-- @logged table parked … table=parked_db.t sequence=8 … Data too long … hint="cdc-producer PROFILE --copy parked_db.t; or
 -- @leader
 BEGIN;
 INSERT INTO together VALUES (1);

@@ -100,8 +100,8 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
     parked = replace(audit, under_copy=[replace(one, began=None, parked=1_007), *others])
     assert (parked.verdict, parked.exit_status) == ("could not judge", 2)
     assert parked.why[0].endswith(
-        "; the follower has parked tables since sequence 1007, so they are not compared until they are copied again "
-        "(1 in all): shop.archive_2000"
+        "; the follower has parked tables since sequence 1007, so they are not compared until they are copied "
+        "again, or their changes are applied (cdc-consumer PROFILE --retry-parked; 1 in all): shop.archive_2000"
     )
     assert "known yet: 29 tables are being copied and 1 table is parked. No drift in 3 other" in verdict_sentence(
         parked

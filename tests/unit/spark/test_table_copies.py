@@ -1,8 +1,10 @@
 """How far the copies of tables are, by the leader's statements and the records that begin and end them."""
 
+from dataclasses import replace
+
 import pytest
 
-from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, PARKS, Act, lineage
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, PARKS, UNPARKS, Act, lineage
 from cdc.spark.ddl.table_copies import TableCopy, UnderCopy, table_copies, under_copy
 
 A, B = ("db", "a"), ("db", "b")
@@ -19,7 +21,7 @@ def acts(*steps: tuple[str, str] | tuple[str, str, str]) -> list[Act]:
 CREATED, BEGUN, ENDED = ("CreateTable+", "db/a"), (BEGINS_COPY, "db/a"), (ENDS_COPY, "db/a")
 ALTERED, EMPTIED = ("AlterTable", "db/a"), ("TruncateTable", "db/a")
 UNLIKE, IMPORTED = ("AlterTable+", "db/a"), ("TruncateTable+", "db/a")
-PARKED = (PARKS, "db/a")
+PARKED, UNPARKED = (PARKS, "db/a"), (UNPARKS, "db/a")
 MOVED = ("RenameTable", "db/a", "db/b")
 
 
@@ -33,6 +35,17 @@ MOVED = ("RenameTable", "db/a", "db/b")
         ([PARKED, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
         ([BEGUN, PARKED, ENDED], {A: TableCopy(2, parked=True)}),
         ([PARKED, ("DropTable", "db/a")], {}),
+        # What was left out is applied or given up: the table is as before, but for a copy that was left out, too.
+        ([PARKED, UNPARKED], {}),
+        ([PARKED, ALTERED, PARKED, UNPARKED], {}),
+        ([PARKED, UNPARKED, PARKED], {A: TableCopy(3, parked=True)}),
+        ([PARKED, UNPARKED, BEGUN, ENDED], {A: TableCopy(3, 3, complete=True)}),
+        ([PARKED, BEGUN, ENDED, UNPARKED], {A: TableCopy(2, 2, complete=True)}),
+        ([PARKED, BEGUN, PARKED, ENDED, UNPARKED], {A: TableCopy(3)}),
+        ([BEGUN, PARKED, UNPARKED, ENDED], {A: TableCopy(1)}),
+        ([BEGUN, ENDED, PARKED, ALTERED, UNPARKED], {A: TableCopy(1, 1, complete=True, alters=1)}),
+        ([PARKED, BEGUN, ENDED, PARKED, UNPARKED], {A: TableCopy(2, 2, complete=True)}),
+        ([PARKED, MOVED, (PARKS, "db/b"), UNPARKED, (UNPARKS, "db/b")], {}),
         ([CREATED, BEGUN], {A: TableCopy(2, 2)}),
         ([CREATED, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
         ([CREATED, ENDED], {A: TableCopy(1)}),
@@ -76,6 +89,13 @@ MOVED = ("RenameTable", "db/a", "db/b")
 )
 def test_how_far_a_copy_is(steps: list[tuple[str, str]], expected: dict[tuple[str, str], TableCopy]) -> None:
     assert table_copies(reversed(acts(*steps))) == expected
+
+
+def test_a_copy_that_is_left_out_whole_leaves_its_table_incomplete() -> None:
+    left_out = [*acts(PARKED, BEGUN, PARKED, UNPARKED)]
+    ended = Act(2, 0, ENDS_COPY, "flv://srv/db/a")
+    noted = [replace(each, sequence=2, place=place) for place, each in enumerate(left_out[2:], start=1 << 30)]
+    assert table_copies([*left_out[:2], ended, *noted]) == {A: TableCopy(2)}
 
 
 def test_only_tables_that_are_not_complete_are_under_copy() -> None:
