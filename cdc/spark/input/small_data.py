@@ -100,7 +100,9 @@ def cached(frame: DataFrame) -> DataFrame:
     The plan of the result consists of the cached data alone. If a frame is only persisted, Spark analyzes the frame's
     whole plan with each query before it finds the cached data.
     """
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    # Spark reads a block of MEMORY_AND_DISK that went to disk back into memory as a whole, and a block contains all
+    # records of a task: with 100,000 records of 3 kB in a task, a heap of 1 GB was not enough.
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK if is_tiny(frame) else StorageLevel.DISK_ONLY)
     spark = frame.sparkSession
     _PERSISTED.setdefault(spark, []).append(kept)
     jvm = spark._jvm
