@@ -62,7 +62,8 @@ def _in_metrics(name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Debezium:
     """The settings of Debezium's messages; each has the name of the setting in Debezium's MySQL connector, with ``_``
-    for a dot. ``topic_prefix`` is the name of the leader there; empty means ``mysql_resource_name``.
+    for a dot; ``schemas_enable`` is the setting of Kafka Connect's JsonConverter. ``topic_prefix`` is the name of the
+    leader there; empty means ``mysql_resource_name``.
     """
 
     topic_prefix: str = ""
@@ -77,6 +78,7 @@ class Debezium:
     enable_time_adjuster: bool = True
     tombstones_on_delete: bool = True
     provide_transaction_metadata: bool = False
+    schemas_enable: bool = False
 
     def __post_init__(self) -> None:
         """Raises UserError for a prefix that can't be part of a topic's name."""

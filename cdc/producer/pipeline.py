@@ -70,6 +70,7 @@ from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
+from cdc.producer.sink.leader_defaults import DefaultsOf, leader_defaults
 from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
@@ -329,6 +330,17 @@ def make_debezium(profile: Profile, topics: TopicAdmin, entry: Entry | None) -> 
     )
 
 
+def _defaults_of(profile: Profile, leader: Leader) -> DefaultsOf | None:
+    """Returns the queries for the defaults of columns; None if Debezium's messages have no schemas."""
+    if not profile.debezium.schemas_enable:
+        return None
+    mask = profile.filters.mask
+    return leader_defaults(
+        of_leader(profile, leader), name=leader.name, is_mariadb=leader.session is not None,
+        is_masked=lambda table, column: mask(*table, column) is not None,
+    )  # fmt: skip
+
+
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
     """Returns the writer of messages about binlog events after ``shown``; the writer is used only if the decoder yields
     such events.
@@ -445,6 +457,8 @@ class _Producer:
         require_masks(self.profile, leader, log=self.log)
         require_row_filters(self.profile, leader, newest=sink.entry, log=self.log)
         warn_of_cascades(self.profile, leader, log=self.log)
+        if sink.debezium is not None:
+            sink.debezium.defaults_of = _defaults_of(self.profile, leader)
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)
         self.retry.connected()

@@ -18,6 +18,8 @@ from cdc.model.gtid import is_gtid
 from cdc.model.position import Position
 from cdc.model.record import COPY, Record, Row
 from cdc.model.values import Value
+from cdc.producer.debezium.defaults import ColumnDefault, default_value
+from cdc.producer.debezium.schemas import SchemaColumn, envelope_schema, key_schema
 from cdc.producer.debezium.values import Convert, converter
 from cdc.sql.column_types import read_type
 
@@ -25,6 +27,7 @@ __all__ = ["VERSION", "DebeziumMessage", "Envelopes", "TableDetails", "java_part
 
 VERSION = "3.4.1.Final"  # the version of Debezium whose messages these are
 _OPERATIONS = {"Add": "c", "Update": "u", "Delete": "d", COPY: "r"}
+_MOST = (1 << 63) - 1
 _NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -41,21 +44,33 @@ class DebeziumMessage(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class TableDetails:
     """The facts about a table that a record lacks: the types of its columns, and by their places which columns are NOT
-    NULL, which have the type POINT, and the members of ENUM and SET.
+    NULL, which have the type POINT, the members of ENUM and SET if records contain their numbers, and the defaults.
     """
 
     types: tuple[str, ...]
     not_null: frozenset[int] = frozenset()
     points: frozenset[int] = frozenset()
     members: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    defaults: tuple[tuple[int, ColumnDefault], ...] = ()
+
+
+class _Heads(NamedTuple):
+    """The beginnings of a table's keys and values up to the payload, which contain the schemas; empty without schemas.
+    ``end`` follows the payload.
+    """
+
+    key: bytes = b""
+    value: bytes = b""
+    end: bytes = b""
 
 
 class _Place(NamedTuple):
-    """The columns of a table's key, and the functions that convert its columns' values."""
+    """The columns of a table's key, the functions that convert its columns' values, and the texts around messages."""
 
     columns: tuple[str, ...]
     key: tuple[int, ...]
     convert: tuple[Convert, ...]
+    heads: _Heads
 
     def image(self, cols: Sequence[Value] | None) -> dict[str, Any] | None:
         if cols is None:
@@ -66,6 +81,10 @@ class _Place(NamedTuple):
         if not self.key:
             return None
         return orjson.dumps({self.columns[at]: image[self.columns[at]] for at in self.key})
+
+    def key_message(self, key: bytes | None) -> bytes | None:
+        """Returns the text of a ``key`` (``key_of``) as the key of a message."""
+        return key if key is None else self.heads.key + key + self.heads.end
 
 
 class Envelopes:
@@ -90,8 +109,8 @@ class Envelopes:
         uri, operation = record.uri, _OPERATIONS.get(record.operation)
         if operation is None or uri.table is None:
             return
-        place = self._place(record.columns, record.key or (), details)
         topic = debezium_topic(self._prefix, uri.database, uri.table)
+        place = self._place(topic, record.columns, record.key or (), details)
         source = self._source(record, server_id=server_id, thread=thread)
         # A large event becomes several records; Debezium counts its rows from the event's beginning.
         event = (record.transaction, record.position)
@@ -99,28 +118,29 @@ class Envelopes:
         for row in record.rows:
             source["row"] = 0 if operation == "r" else self._rows
             self._rows += 1
-            yield from self._of_row(topic, place, operation, row, _Context(record, source, now_ns))
+            yield from self._of_row(operation, row, _Context(record, source, now_ns, topic, place))
 
-    def _of_row(
-        self, topic: str, place: _Place, operation: str, row: Row, context: "_Context"
-    ) -> Iterator[DebeziumMessage]:
+    def _of_row(self, operation: str, row: Row, context: "_Context") -> Iterator[DebeziumMessage]:
+        place, topic = context.place, context.topic
         before, after = place.image(row.before), place.image(row.after)
         old = place.key_of(before) if before is not None else None
         new = place.key_of(after) if after is not None else None
         if operation == "u" and old != new and before is not None and after is not None:
             # A new key is another row to readers: the row with the old key is deleted.
             marked: Headers = [(_NEW_KEY, new)]
-            yield from self._deleted(topic, old, before, context, marked)
+            yield from self._deleted(old, before, context, marked)
             value = self._value("c", None, after, context)
-            yield DebeziumMessage(topic, new, value, [(_OLD_KEY, old)])
+            yield DebeziumMessage(topic, place.key_message(new), value, [(_OLD_KEY, old)])
         elif operation == "d" and before is not None:
-            yield from self._deleted(topic, old, before, context, [])
+            yield from self._deleted(old, before, context, [])
         else:
-            yield DebeziumMessage(topic, new, self._value(operation, before, after, context), [])
+            value = self._value(operation, before, after, context)
+            yield DebeziumMessage(topic, place.key_message(new), value, [])
 
     def _deleted(
-        self, topic: str, key: bytes | None, before: dict[str, Any], context: "_Context", headers: Headers
+        self, old: bytes | None, before: dict[str, Any], context: "_Context", headers: Headers
     ) -> Iterator[DebeziumMessage]:
+        topic, key = context.topic, context.place.key_message(old)
         yield DebeziumMessage(topic, key, self._value("d", before, None, context), headers)
         if self._modes.tombstones_on_delete:
             yield DebeziumMessage(topic, key, None, headers)
@@ -128,7 +148,7 @@ class Envelopes:
     def _value(
         self, operation: str, before: dict[str, Any] | None, after: dict[str, Any] | None, context: "_Context"
     ) -> bytes:
-        record, source, now_ns = context
+        record, source, now_ns, _, place = context
         value = {
             "before": before,
             "after": after,
@@ -140,9 +160,10 @@ class Envelopes:
             "ts_ns": now_ns,
         }
         try:
-            return orjson.dumps(value)
+            text = orjson.dumps(value)
         except (TypeError, ValueError):  # a number above 64 bits
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return place.heads.value + text + place.heads.end if place.heads.end else text
 
     def _transaction_block(self, record: Record) -> dict[str, Any] | None:
         if record.of_copy:
@@ -180,7 +201,7 @@ class Envelopes:
             "query": None,
         }
 
-    def _new_place(self, columns: tuple[str, ...], key: tuple[str, ...], details: TableDetails) -> _Place:
+    def _new_place(self, topic: str, columns: tuple[str, ...], key: tuple[str, ...], details: TableDetails) -> _Place:
         members = dict(details.members)
         convert = tuple(
             converter(
@@ -192,7 +213,30 @@ class Envelopes:
             )
             for at, type_ in enumerate(details.types)
         )
-        return _Place(columns, tuple(columns.index(name) for name in key), convert)
+        places = tuple(columns.index(name) for name in key)
+        heads = _Heads()
+        if self._modes.schemas_enable:
+            # Rendered once for each version of a table, so a row costs no more than a concatenation.
+            found = [self._column(at, name, details, convert[at]) for at, name in enumerate(columns)]
+            of_key = key_schema(topic, [found[at] for at in places], self._modes)
+            heads = _Heads(_head(of_key), _head(envelope_schema(topic, found, self._modes)), b"}")
+        return _Place(columns, places, convert, heads)
+
+    def _column(self, at: int, name: str, details: TableDetails, convert: Convert) -> SchemaColumn:
+        kind, nullable = read_type(details.types[at]), at not in details.not_null
+        shown = dict(details.defaults).get(at)
+        value = None if shown is None else default_value(details.types[at], shown)
+        # Debezium takes the beginning of 1970 for no default, in a TIMESTAMP that may be NULL.
+        is_none = value is None or (nullable and value == {"Timestamp": {"unix_time": 0, "subsecond": 0}})
+        default = None if is_none else convert(value)
+        if value is not None and "UnsignedInteger" in value and self._modes.bigint_unsigned_handling_mode == "long":
+            default = min(value["UnsignedInteger"], _MOST)  # no negative number, unlike a row's value
+        members = kind.members or dict(details.members).get(at, ())
+        return SchemaColumn(name, kind, nullable, at in details.points, members, default)
+
+
+def _head(schema: dict[str, Any]) -> bytes:
+    return b'{"schema":' + orjson.dumps(schema) + b',"payload":'
 
 
 class _Context(NamedTuple):
@@ -201,6 +245,8 @@ class _Context(NamedTuple):
     record: Record
     source: dict[str, Any]
     now_ns: int
+    topic: str
+    place: _Place
 
 
 def _snapshot(record: Record) -> str:

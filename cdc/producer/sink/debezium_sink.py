@@ -9,7 +9,7 @@ not in others.
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 import orjson
@@ -21,10 +21,22 @@ from cdc.model.position import Partition, partition_name
 from cdc.model.record import Record
 from cdc.producer.binlog.events import HEADER_BYTES
 from cdc.producer.debezium.envelope import DebeziumMessage, Envelopes, TableDetails, java_partition
-from cdc.producer.decode.changes import Begin, Change, Chunk, Copied, Rows, RowsTransaction, Table, TableShape
+from cdc.producer.decode.changes import (
+    Begin,
+    Change,
+    Chunk,
+    ColumnDetails,
+    Copied,
+    Rows,
+    RowsTransaction,
+    Statement,
+    Table,
+    TableShape,
+)
 from cdc.producer.large_rows import checksum
 from cdc.producer.sink.debezium_marks import MADE_OF, MadeOf
 from cdc.producer.sink.kafka_transactions import KafkaTransactions
+from cdc.producer.sink.leader_defaults import DefaultsOf
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.recovery import without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
@@ -51,7 +63,8 @@ class _Topic:
 
 class DebeziumSink:
     """Writes the messages of the records from ``next_sequence`` on; ``newest`` is the newest sequence in each
-    ``topic/partition``, as in the commit log's entries.
+    ``topic/partition``, as in the commit log's entries. ``defaults_of`` is set before the first write if messages have
+    schemas; it returns the defaults of a table's columns.
     """
 
     def __init__(
@@ -72,6 +85,7 @@ class DebeziumSink:
         self._topics: dict[str, _Topic] = {}
         self._details: dict[Table, tuple[TableShape | None, TableDetails]] = {}
         self._thread: int | None = None
+        self.defaults_of: DefaultsOf | None = None
 
     def note(self, change: Change) -> None:
         """Remembers what the records of ``change`` do not contain; to be called before they are written."""
@@ -85,8 +99,10 @@ class DebeziumSink:
             case Rows():
                 self._learn(change.table)
             case Copied(content=Chunk() as chunk):
-                details = TableDetails(_types(chunk.types_json), *chunk.details)
+                details = self._table_details(chunk.table, chunk.columns_json, chunk.types_json, chunk.details)
                 self._details[chunk.table] = None, details
+            case Statement() if self.defaults_of is not None:
+                self._forget(change)
 
     def missing(self, change: Change) -> set[str]:
         """Returns the topics of ``change`` that are not open yet. Opening them may take longer than a Kafka transaction
@@ -198,8 +214,26 @@ class DebeziumSink:
     def _learn(self, shape: TableShape) -> None:
         known = self._details.get(shape.names)
         if known is None or known[0] is not shape:
-            self._details[shape.names] = shape, TableDetails(_types(shape.types_json), *shape.details())
+            details = self._table_details(shape.names, shape.columns_json, shape.types_json, shape.details())
+            self._details[shape.names] = shape, details
+
+    def _forget(self, statement: Statement) -> None:
+        """Forgets the tables whose defaults the statement may have changed: that changes no table map."""
+        for effect in statement.effects:
+            for table in ((effect.database, effect.name), effect.to):
+                if table is not None and table[1] is not None:
+                    self._details.pop((table[0], table[1]), None)
+            if effect.name is None:
+                self._details.clear()
+
+    def _table_details(self, table: Table, columns_json: str, types_json: str, details: ColumnDetails) -> TableDetails:
+        found = TableDetails(_members(types_json[1:], "types"), *details)
+        if self.defaults_of is None:
+            return found
+        defaults, names = self.defaults_of(table), _members(columns_json, "columns")
+        return replace(found, defaults=tuple((at, defaults[name]) for at, name in enumerate(names) if name in defaults))
 
 
-def _types(types_json: str) -> tuple[str, ...]:
-    return tuple(orjson.loads(f"{{{types_json[1:]}}}")["types"])
+def _members(text: str, name: str) -> tuple[str, ...]:
+    """Returns the list ``name`` of a part of a record."""
+    return tuple(orjson.loads(f"{{{text}}}")[name])

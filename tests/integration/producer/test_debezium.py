@@ -48,16 +48,18 @@ def short(messages: list[DebeziumTopicMessage]) -> list[tuple[object, ...]]:
 def test_messages_beside_the_records(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
     name = own_name(tmp_path)
     execute(
-        leader, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, at DATETIME(6) NOT NULL)",
+        leader, f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.t (id INT PRIMARY KEY, at DATETIME(6) NOT NULL DEFAULT '2020-01-01')",
         f"CREATE TABLE {name}.keyless (p POINT)", f"INSERT INTO {name}.t VALUES (1, '2020-01-01 00:00:00.000001')",
     )  # fmt: skip
     profile = write_profile(
         tmp_path, leader, kafka, name=name, kafka=FORMATS, filters={"include_dbs": [name]}, producer={"start": "copy"},
-        debezium={"topic_prefix": f"{name}.dbz", "provide_transaction_metadata": True},
+        debezium={"topic_prefix": f"{name}.dbz", "provide_transaction_metadata": True, "schemas_enable": True},
     )  # fmt: skip
     run_well("cdc-producer", profile, "--until-current")
     execute(
-        leader, "BEGIN", f"INSERT INTO {name}.t VALUES (2, '2020-01-01')", f"UPDATE {name}.t SET id = id + 10",
+        leader, f"ALTER TABLE {name}.t ALTER at SET DEFAULT '2020-01-01 00:00:00.000001'",
+        "BEGIN", f"INSERT INTO {name}.t VALUES (2, '2020-01-01')", f"UPDATE {name}.t SET id = id + 10",
         f"DELETE FROM {name}.t WHERE id = 11", f"INSERT INTO {name}.keyless VALUES (POINT(1, 2))", "COMMIT",
     )  # fmt: skip
     run_well("cdc-producer", profile, "--until-current")
@@ -77,6 +79,9 @@ def test_messages_beside_the_records(tmp_path: Path, leader: MySql, kafka: Kafka
         ("d", {"id": 11}, {"id": 11, "at": one}, None, "false"),
         ("tombstone", {"id": 11}),
     ]
+    schemas = [each.schemas for each in found[f"{name}.t"]]
+    assert schemas[0][0]["name"] == f"{name}.dbz.{name}.t.Key"
+    assert [of_value["fields"][1]["fields"][1]["default"] for _, of_value in schemas if of_value] == [two, *[one] * 6]
     (point,) = found[f"{name}.keyless"]
     assert point.key is None
     assert {**point.value["after"]["p"], "wkb": None} == {"x": 1.0, "y": 2.0, "wkb": None, "srid": None}
@@ -144,6 +149,26 @@ INSERT INTO snap.t VALUES (1, '{"b":1,"a":[1, 2.5]}', '2020-01-01 00:00:00.123',
 CREATE TABLE snap.keyless (a INT);
 INSERT INTO snap.keyless VALUES (1), (1);
 """
+_DEFAULTS = """
+CREATE DATABASE extra CHARACTER SET latin1;
+USE extra;
+CREATE TABLE defaults (id INT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 5, b INT NOT NULL DEFAULT 7,
+ c VARCHAR(20) DEFAULT 'abc', d DECIMAL(10,3) DEFAULT 1.5, dn DECIMAL(10,3) NOT NULL DEFAULT 0,
+ e ENUM('x','y') DEFAULT 'y', s SET('p','q') NOT NULL DEFAULT 'p,q', dt DATETIME DEFAULT '2020-01-02 03:04:05',
+ dt6 DATETIME(6) NOT NULL DEFAULT '2020-01-02 03:04:05.123456', dnow DATETIME DEFAULT CURRENT_TIMESTAMP,
+ ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, ts3 TIMESTAMP(3) NULL
+ DEFAULT '2020-01-02 03:04:05.123', tn TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP, da DATE DEFAULT '2020-01-02',
+ ti TIME DEFAULT '10:11:12', ti6 TIME(6) NOT NULL DEFAULT '10:11:12.5', y YEAR DEFAULT 2020, bi BIT(1) DEFAULT b'1',
+ bi8 BIT(8) NOT NULL DEFAULT b'101', f FLOAT DEFAULT 1.25, db DOUBLE NOT NULL DEFAULT 1e10,
+ vb VARBINARY(10) DEFAULT 'xyz', tx TEXT DEFAULT ('hello'), un BIGINT UNSIGNED DEFAULT 18446744073709551615,
+ sm SMALLINT NOT NULL DEFAULT -3, me MEDIUMINT UNSIGNED DEFAULT 9, nn VARCHAR(10) DEFAULT NULL, ex INT DEFAULT (1+2),
+ es VARCHAR(5) NOT NULL DEFAULT '', iu INT UNSIGNED NOT NULL DEFAULT 4294967295, bu BIGINT NOT NULL DEFAULT -9);
+INSERT INTO defaults (id) VALUES (1);
+ALTER TABLE defaults ALTER a SET DEFAULT 6;
+INSERT INTO defaults (id, a, c) VALUES (2, NULL, NULL);
+CREATE TABLE `odd name` (`a.b` INT, `c-d` VARCHAR(3) CHARACTER SET utf8mb4, `1x` INT DEFAULT 1, UNIQUE KEY (`a.b`));
+INSERT INTO `odd name` VALUES (1, 'x', 2);
+"""
 _END = "CREATE DATABASE the_end; CREATE TABLE the_end.t (id INT PRIMARY KEY); INSERT INTO the_end.t VALUES (1)"
 _PRECISE = {
     "decimal.handling.mode": "string", "bigint.unsigned.handling.mode": "precise", "binary.handling.mode": "hex",
@@ -167,9 +192,10 @@ def random_work(leader: MySql, *, histories: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("schemas", [False, True], ids=["plain", "schemas"])
 @pytest.mark.parametrize("modes", [{}, _PRECISE], ids=["default", "precise"])
 def test_messages_are_those_of_debezium(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, modes: dict[str, str],
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, modes: dict[str, str], schemas: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Both read one leader: a snapshot, all types, random histories. Each field is compared.
@@ -181,13 +207,16 @@ def test_messages_are_those_of_debezium(
     own = {key.replace(".", "_"): value for key, value in modes.items()}
     profile = write_profile(
         tmp_path, leader, kafka, name="records", kafka=FORMATS, producer={"start": "copy"},
-        debezium={"topic_prefix": "ours", "provide_transaction_metadata": True} | own,
+        debezium={"topic_prefix": "ours", "provide_transaction_metadata": True, "schemas_enable": schemas} | own,
     )  # fmt: skip
     run_well("cdc-producer", profile, "--until-current")
     settings = {"provide.transaction.metadata": "true"} | modes
-    with debezium(tmp_path / "debezium", leader, kafka, prefix="theirs", settings=settings) as connector:
+    with debezium(
+        tmp_path / "debezium", leader, kafka, prefix="theirs", settings=settings, schemas=schemas
+    ) as connector:
         until(lambda: "INFO: Connected to 127.0.0.1" in connector.said(), what="Debezium to follow the binlog")
         restore(leader, ALL_TYPES.read_text())
+        restore(leader, _DEFAULTS)
         random_work(leader, histories=HISTORIES)
         restore(leader, _END)
         run_well("cdc-producer", profile, "--until-current")
@@ -200,5 +229,5 @@ def test_messages_are_those_of_debezium(
     with capsys.disabled():
         print(f"\n{comparison.messages} messages, {comparison.equal} fields equal, different: {dict(comparison.known)}")
     assert not comparison.others, "\n".join(comparison.others[:40])
-    assert set(comparison.known) <= {"types", "values", "snapshots"}
+    assert set(comparison.known) <= {"types", "values", "snapshots", "defaults", "nulls"}
     assert comparison.messages > HISTORIES
