@@ -72,8 +72,7 @@ def _value(kind: ColumnType, text: str) -> Value | None:
         found = _BITS.fullmatch(text)
         return {"Bit": int(found[1] or "0", 2)} if found else None
     if name in _BINARIES:
-        data = bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode("ascii")
-        return {"Blob": b64encode(data).decode("ascii")}
+        return {"Blob": b64encode(text.encode("ascii")).decode("ascii")}
     return _moment(name, text) if name in ("date", "datetime", "timestamp", "time") else _text(kind, text)
 
 

@@ -19,26 +19,19 @@ from cdc.model.position import Position
 from cdc.model.record import COPY, Record, Row
 from cdc.model.values import Value
 from cdc.producer.debezium.defaults import ColumnDefault, default_value
+from cdc.producer.debezium.message import DebeziumMessage, Headers, Heads, rendered
+from cdc.producer.debezium.schema_changes import SchemaChanges
 from cdc.producer.debezium.schemas import SchemaColumn, envelope_schema, key_schema
+from cdc.producer.debezium.transactions import TransactionCounts
 from cdc.producer.debezium.values import Convert, converter
 from cdc.sql.column_types import read_type
 
-__all__ = ["VERSION", "DebeziumMessage", "Envelopes", "TableDetails", "java_partition"]
+__all__ = ["VERSION", "Envelopes", "TableDetails", "java_partition"]
 
 VERSION = "3.4.1.Final"  # the version of Debezium whose messages these are
 _OPERATIONS = {"Add": "c", "Update": "u", "Delete": "d", COPY: "r"}
 _MOST = (1 << 63) - 1
 _NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
-Headers = list[tuple[str, str | bytes | None]]
-
-
-class DebeziumMessage(NamedTuple):
-    """A message; ``value`` is None in a tombstone, ``key`` is None for a table without a key."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +47,13 @@ class TableDetails:
     defaults: tuple[tuple[int, ColumnDefault], ...] = ()
 
 
-class _Heads(NamedTuple):
-    """The beginnings of a table's keys and values up to the payload, which contain the schemas; empty without schemas.
-    ``end`` follows the payload.
-    """
-
-    key: bytes = b""
-    value: bytes = b""
-    end: bytes = b""
-
-
 class _Place(NamedTuple):
     """The columns of a table's key, the functions that convert its columns' values, and the texts around messages."""
 
     columns: tuple[str, ...]
     key: tuple[int, ...]
     convert: tuple[Convert, ...]
-    heads: _Heads
+    heads: Heads
 
     def image(self, cols: Sequence[Value] | None) -> dict[str, Any] | None:
         if cols is None:
@@ -84,34 +67,49 @@ class _Place(NamedTuple):
 
     def key_message(self, key: bytes | None) -> bytes | None:
         """Returns the text of a ``key`` (``key_of``) as the key of a message."""
-        return key if key is None else self.heads.key + key + self.heads.end
+        return key if key is None else self.heads.of_key(key)
 
 
 class Envelopes:
-    """Converts the records of one leader, in their order. ``prefix`` is the leader's name, and begins all topics."""
+    """Converts the records of one leader, in their order. ``prefix`` is the leader's name, and begins all topics.
 
-    def __init__(self, *, prefix: str, modes: Debezium) -> None:
+    ``counts`` counts the messages of the open transaction; it is None without ``provide_transaction_metadata``.
+    ``schema_changes`` builds the messages of statements; it is None without ``include_schema_changes``.
+    ``committed`` is the part of a transaction that is committed to Kafka (``TransactionCounts``).
+    """
+
+    def __init__(self, *, prefix: str, modes: Debezium, committed: tuple[str, Mapping[str, Any]] = ("", {})) -> None:
         self._prefix = prefix
         self._modes = modes
         self._event: tuple[str, Position] | None = None
         self._rows = 0
-        self._transaction = ""
-        self._order = 0
-        self._orders: dict[str, int] = {}
+        self.schema_changes: SchemaChanges | None = None
+        if modes.include_schema_changes:
+            self.schema_changes = SchemaChanges(prefix, self._source, schemas=modes.schemas_enable)
+        self.counts: TransactionCounts | None = None
+        if modes.provide_transaction_metadata:
+            self.counts = TransactionCounts(prefix, schemas=modes.schemas_enable, committed=committed)
         self._place = lru_cache(maxsize=10_000)(self._new_place)
+
+    @property
+    def has_schemas(self) -> bool:
+        return self._modes.schemas_enable
 
     def messages(
         self, record: Record, details: TableDetails, *, server_id: int, thread: int | None, now_ns: int
     ) -> Iterator[DebeziumMessage]:
-        """Yields the messages of the rows of ``record``. ``server_id`` and ``thread`` are of the event and of the
-        session that wrote it, ``now_ns`` is the time of the conversion.
+        """Yields the messages of the rows of ``record``, after the message about the begin of its transaction if it is
+        the first one. ``server_id`` and ``thread`` are of the event and of the session that wrote it, ``now_ns`` is the
+        time of the conversion.
         """
         uri, operation = record.uri, _OPERATIONS.get(record.operation)
         if operation is None or uri.table is None:
             return
         topic = debezium_topic(self._prefix, uri.database, uri.table)
         place = self._place(topic, record.columns, record.key or (), details)
-        source = self._source(record, server_id=server_id, thread=thread)
+        source = self._source(record) | {"server_id": server_id, "thread": thread}
+        if self.counts and not record.of_copy and (begun := self.counts.begun(record)) is not None:
+            yield begun
         # A large event becomes several records; Debezium counts its rows from the event's beginning.
         event = (record.transaction, record.position)
         self._rows, self._event = (self._rows if event == self._event else 0), event
@@ -119,6 +117,10 @@ class Envelopes:
             source["row"] = 0 if operation == "r" else self._rows
             self._rows += 1
             yield from self._of_row(operation, row, _Context(record, source, now_ns, topic, place))
+
+    def ended(self, record: Record) -> DebeziumMessage | None:
+        """Returns the message about the end of the transaction of ``record``; None if there is none."""
+        return self.counts.ended(record) if self.counts else None
 
     def _of_row(self, operation: str, row: Row, context: "_Context") -> Iterator[DebeziumMessage]:
         place, topic = context.place, context.topic
@@ -153,7 +155,7 @@ class Envelopes:
             "before": before,
             "after": after,
             "source": source,
-            "transaction": self._transaction_block(record) if self._modes.provide_transaction_metadata else None,
+            "transaction": self.counts.block(record) if self.counts and not record.of_copy else None,
             "op": operation,
             "ts_ms": now_ns // 1_000_000,
             "ts_us": now_ns // 1000,
@@ -163,24 +165,9 @@ class Envelopes:
             text = orjson.dumps(value)
         except (TypeError, ValueError):  # a number above 64 bits
             text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        return place.heads.value + text + place.heads.end if place.heads.end else text
+        return place.heads.of_value(text)
 
-    def _transaction_block(self, record: Record) -> dict[str, Any] | None:
-        if record.of_copy:
-            return None
-        if record.transaction != self._transaction:
-            self._transaction, self._order = record.transaction, 0
-            self._orders.clear()
-        name = f"{record.uri.database}.{record.uri.table}"
-        self._order += 1
-        self._orders[name] = self._orders.get(name, 0) + 1
-        return {
-            "id": record.transaction,
-            "total_order": self._order,
-            "data_collection_order": self._orders[name],
-        }
-
-    def _source(self, record: Record, *, server_id: int, thread: int | None) -> dict[str, Any]:
+    def _source(self, record: Record) -> dict[str, Any]:
         return {
             "version": VERSION,
             "connector": "mysql",
@@ -192,12 +179,12 @@ class Envelopes:
             "ts_us": record.ts_us,
             "ts_ns": record.ts_us * 1000,
             "table": record.uri.table,
-            "server_id": server_id,
+            "server_id": 0,
             "gtid": record.transaction if is_gtid(record.transaction) else None,
             "file": record.position.file,
             "pos": record.position.offset,
             "row": 0,
-            "thread": thread,
+            "thread": None,
             "query": None,
         }
 
@@ -214,12 +201,12 @@ class Envelopes:
             for at, type_ in enumerate(details.types)
         )
         places = tuple(columns.index(name) for name in key)
-        heads = _Heads()
+        heads = Heads()
         if self._modes.schemas_enable:
             # Rendered once for each version of a table, so a row costs no more than a concatenation.
             found = [self._column(at, name, details, convert[at]) for at, name in enumerate(columns)]
             of_key = key_schema(topic, [found[at] for at in places], self._modes)
-            heads = _Heads(_head(of_key), _head(envelope_schema(topic, found, self._modes)), b"}")
+            heads = rendered(of_key, envelope_schema(topic, found, self._modes))
         return _Place(columns, places, convert, heads)
 
     def _column(self, at: int, name: str, details: TableDetails, convert: Convert) -> SchemaColumn:
@@ -233,10 +220,6 @@ class Envelopes:
             default = min(value["UnsignedInteger"], _MOST)  # no negative number, unlike a row's value
         members = kind.members or dict(details.members).get(at, ())
         return SchemaColumn(name, kind, nullable, at in details.points, members, default)
-
-
-def _head(schema: dict[str, Any]) -> bytes:
-    return b'{"schema":' + orjson.dumps(schema) + b',"payload":'
 
 
 class _Context(NamedTuple):

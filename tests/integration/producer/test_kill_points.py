@@ -13,7 +13,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_producer import POINTS
-from tests.checks.debezium import debezium_messages
+from tests.checks.debezium import debezium_messages, schema_changes, transaction_messages, uncounted
 from tests.harness.programs import end_offset, records, run, run_well, write_profile
 from tests.harness.seed import SEED
 
@@ -45,7 +45,12 @@ def test_kills_at_named_points(
         filters={"include_dbs": [name]},
         producer=limits,
         kafka=topics,
-        debezium={"topic_prefix": f"{name}.dbz"},
+        debezium={
+            "topic_prefix": f"{name}.dbz",
+            "provide_transaction_metadata": True,
+            "schemas_enable": True,
+            "include_schema_changes": True,
+        },
     )
     with leader.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -57,6 +62,7 @@ def test_kills_at_named_points(
         wanted, killed = 0, Counter(dict.fromkeys(POINTS, 0))
         for number in range(KILLS):
             wanted = load(cursor, name, first=wanted)
+            cursor.execute(f"ALTER TABLE {name}.a COMMENT '{number}'")
             point = POINTS[number % len(POINTS)]
             count = chance.randint(1, 20 if "record" in point or "flush" in point else 3)
             done = run("killed_producer", profile, point, str(count))
@@ -74,6 +80,11 @@ def test_kills_at_named_points(
         assert seen["a"] == sorted(seen["a"]), f"seed {SEED}"
         assert seen["b"] == sorted(seen["b"]), f"seed {SEED}"
         assert sorted(seen["a"] + seen["b"]) == values, f"seed {SEED}"
+        statements = [each.value["ddl"].rpartition(" ")[2] for each in schema_changes(kafka, prefix=f"{name}.dbz")]
+        assert statements[-KILLS:] == [f"'{number}'" for number in range(KILLS)], f"seed {SEED}"
+        assert len(statements) == KILLS + 2, f"seed {SEED}, {statements}"
+        about = transaction_messages(kafka, prefix=f"{name}.dbz")
+        assert uncounted(beside, about) == [], f"seed {SEED}"
     with capsys.disabled():
         print(f"\n{written}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
     assert killed.total() > 0.9 * KILLS, "the points were hardly met"
