@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_POINT_KILLS", len(POINTS)))
 ROWS = 300  # of 4 kB: no transaction of so many bytes is taken as a whole
-LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
+# Rows of 4 kB in each of two tables: two of them are an event and a record, and so many bytes are not taken as a whole,
+# so a Kafka transaction of 4 records ends amid them.
+LARGE = 150
 
 
 @pytest.mark.parametrize("written", ["single", "per_table", "plain"])
@@ -32,7 +34,7 @@ def test_kills_at_named_points(
     name = f"points_{written}"
     layout = "per_table" if written == "per_table" else "single"
     # Most records are more than one message.
-    limits = {"start": "now", "commit_records": 4, "record_bytes": 1000, "message_bytes": 1000}
+    limits = {"start": "now", "commit_records": 4, "record_bytes": 40_000, "message_bytes": 4000}
     topics: dict[str, Any] = {"layout": layout, "prefix": name, "transactions": written != "plain"}
     if written == "per_table":
         topics["format"] = ["cdc", "debezium"]
@@ -58,7 +60,7 @@ def test_kills_at_named_points(
             run("killed_producer", profile, point, str(first))  # the first start, of which nothing is there yet
         run_well("cdc-producer", profile, "--until-current")
         for table in "ab":
-            cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(100))")
+            cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(4000))")
         wanted, killed = 0, Counter(dict.fromkeys(POINTS, 0))
         for number in range(KILLS):
             wanted = load(cursor, name, first=wanted)
@@ -127,7 +129,7 @@ def load(cursor: object, database: str, *, first: int) -> int:
     """Two small leader transactions in two tables, and between them one that is larger than a Kafka transaction."""
     for size in (1, LARGE, 1):
         for table, start in (("a", first), ("b", first + size)):
-            rows = ",".join(f"({number}, REPEAT('x', 60))" for number in range(start, start + size))
+            rows = ",".join(f"({number}, REPEAT('x', 4000))" for number in range(start, start + size))
             cursor.execute("BEGIN") if table == "a" else None  # type: ignore[attr-defined]
             cursor.execute(f"INSERT INTO {database}.{table} VALUES {rows}")  # type: ignore[attr-defined]
         cursor.execute("COMMIT")  # type: ignore[attr-defined]
