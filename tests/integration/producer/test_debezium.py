@@ -158,6 +158,31 @@ def test_what_readers_see_already_is_not_written_again(tmp_path: Path, leader: M
     assert len(debezium_messages(kafka, prefix=f"{name}.dbz")[f"{name}.t"]) == len(found)
 
 
+@pytest.mark.long
+def test_the_defaults_of_a_mariadb_leader(tmp_path: Path, mariadb: MySql, kafka: Kafka) -> None:
+    """Such a server shows a default as an expression. In `make test` test_messages_beside_the_records has MySQL's."""
+    name = own_name(tmp_path)
+    execute(
+        mariadb, f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.t (id INT PRIMARY KEY, a INT DEFAULT 5, s VARCHAR(9) DEFAULT 'x''y', "
+        "d DATETIME DEFAULT CURRENT_TIMESTAMP, e DECIMAL(5,2) DEFAULT (1+1), n INT DEFAULT NULL)",
+        f"INSERT INTO {name}.t (id) VALUES (1)",
+    )  # fmt: skip
+    profile = write_profile(
+        tmp_path, mariadb, kafka, name=name, kafka=FORMATS, filters={"include_dbs": [name]}, producer={"start": "copy"},
+        debezium={"topic_prefix": f"{name}.dbz", "schemas_enable": True, "include_schema_changes": True},
+    )  # fmt: skip
+    run_well("cdc-producer", profile, "--until-current")
+    execute(mariadb, f"INSERT INTO {name}.t (id) VALUES (2)", f"ALTER TABLE {name}.t ADD z INT DEFAULT 9")
+    run_well("cdc-producer", profile, "--until-current")
+    for each in debezium_messages(kafka, prefix=f"{name}.dbz")[f"{name}.t"]:
+        columns = each.schemas[1]["fields"][1]["fields"]
+        assert [column.get("default") for column in columns] == [None, 5, "x'y", 0, None, None]
+    newest = schema_changes(kafka, prefix=f"{name}.dbz")[-1].value["tableChanges"][0]
+    defaults = [column["defaultValueExpression"] for column in newest["table"]["columns"]]
+    assert defaults == [None, "5", "x'y", "1970-01-01 00:00:00", None, None, "9"]
+
+
 def test_formats_that_no_profile_can_have(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
     name = own_name(tmp_path)
     profile = write_profile(tmp_path, leader, kafka, name=name, kafka=FORMATS | {"transactions": False})

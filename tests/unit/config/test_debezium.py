@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cdc.config.debezium import Debezium, require_other_topics
-from cdc.config.topic_names import PER_TABLE, SINGLE, Topics, debezium_topic
+from cdc.config.topic_names import PER_TABLE, SINGLE, Topics, debezium_topic, is_debezium_topic
 from cdc.errors import UserError
 
 _PARTS = st.lists(st.sampled_from(["shop", "a", "b", ".", "_", "-"]), min_size=1, max_size=5).map("".join)
@@ -26,6 +26,15 @@ def test_no_topic_has_records_and_messages(
         assume(False)
     records = {topics.topic, topics.commits, topics.copies, topics.events, topics.of_table(*names[:2])}
     assert not records & {debezium_topic(prefix, *names[2:]), *modes.topics_beside(prefix)}
+
+
+def test_a_topic_of_messages_is_known_by_the_name_of_its_leader() -> None:
+    """Recovery compares what readers see in these topics with the entries of the commit log, and in no others."""
+    modes = Debezium(provide_transaction_metadata=True, include_schema_changes=True)
+    names = [debezium_topic("shop", "a", "b"), *modes.topics_beside("shop")]
+    assert [is_debezium_topic("shop", name) for name in names] == [True] * 3
+    assert not any(is_debezium_topic("shop", name) for name in ("shop2", "shop2.a.b", "shop_a.b", "eu.shop.a.b"))
+    assert not any(is_debezium_topic("", name) for name in names)
 
 
 @pytest.mark.parametrize(
