@@ -39,7 +39,9 @@ _DEFAULTS, _NULLS = "extra.defaults", (".a", ".c")
 # Messages about statements: definitions that are not certain, statements that Debezium can't parse, the server's types
 # and defaults.
 _DDL = re.compile(r" (?:changes|table|source\.table|column .* \w+)$")
-_UNCERTAIN = re.compile(r"CREATE TABLE defaults|\"t_set\"|\"t_enum\"|t_myisam|t_memory|\"Tbl\" table")
+_UNCERTAIN = re.compile(
+    r"CREATE TABLE defaults|\"t_set\"|\"t_enum\"|t_myisam|t_memory|\"(?:Tbl|select)\" table|\"rentals\""
+)
 _UNPARSED = re.compile("t_ascii_members|t_geo_str")
 _TYPED = {"b1", "zb", "f24", "f53", "r", "g"}
 _FORMS = {("dn", "0.000", "0"), ("ti6", "10:11:12.500000", "10:11:12.5"), ("db", "10000000000", "1e10"),

@@ -138,7 +138,8 @@ def _geometry(column: SchemaColumn, modes: Debezium) -> Schema:
         name, doc = "io.debezium.data.geometry.Point", "Geometry (POINT)"
     else:
         fields, name, doc = [field("wkb", "bytes"), srid], "io.debezium.data.geometry.Geometry", "Geometry"
-    return struct(fields, optional=column.nullable, name=name, version=1) | {"doc": doc}
+    # In Debezium a geometry is optional even in a column that is NOT NULL.
+    return struct(fields, optional=column.nullable or not column.is_point, name=name, version=1) | {"doc": doc}
 
 
 def _vector(column: SchemaColumn, modes: Debezium) -> Schema:

@@ -221,6 +221,40 @@ INSERT INTO defaults (id, a, c) VALUES (2, NULL, NULL);
 CREATE TABLE `odd name` (`a.b` INT, `c-d` VARCHAR(3) CHARACTER SET utf8mb4, `1x` INT DEFAULT 1, UNIQUE KEY (`a.b`));
 INSERT INTO `odd name` VALUES (1, 'x', 2);
 """
+# A schema such as applications have: numbered keys, defaults, foreign keys with cascades, a trigger, a view.
+_RENTALS = """
+CREATE DATABASE rentals CHARACTER SET utf8mb4;
+USE rentals;
+CREATE TABLE place (place_id SMALLINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, street VARCHAR(50) NOT NULL,
+ street2 VARCHAR(50) DEFAULT NULL, at GEOMETRY NOT NULL, spot POINT NOT NULL,
+ changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP
+ ON UPDATE CURRENT_TIMESTAMP) ENGINE=InnoDB;
+CREATE TABLE film (film_id SMALLINT UNSIGNED NOT NULL AUTO_INCREMENT, title VARCHAR(128) NOT NULL, about TEXT,
+ year YEAR DEFAULT NULL, days TINYINT UNSIGNED NOT NULL DEFAULT 3, rate DECIMAL(4,2) NOT NULL DEFAULT 4.99,
+ minutes SMALLINT UNSIGNED DEFAULT NULL, rating ENUM('G','PG','PG-13','R','NC-17') DEFAULT 'G',
+ features SET('Trailers','Commentaries','Deleted Scenes') DEFAULT NULL, PRIMARY KEY (film_id), KEY (title),
+ FULLTEXT KEY (title, about));
+CREATE TABLE customer (customer_id SMALLINT UNSIGNED NOT NULL AUTO_INCREMENT, place_id SMALLINT UNSIGNED NOT NULL,
+ name VARCHAR(45) NOT NULL, email VARCHAR(50) DEFAULT NULL, picture BLOB, since DATETIME NOT NULL,
+ PRIMARY KEY (customer_id), FOREIGN KEY (place_id) REFERENCES place (place_id) ON DELETE RESTRICT ON UPDATE CASCADE);
+CREATE TABLE rental (rental_id INT NOT NULL AUTO_INCREMENT, at DATETIME NOT NULL, film_id SMALLINT UNSIGNED NOT NULL,
+ customer_id SMALLINT UNSIGNED NOT NULL, back DATETIME DEFAULT NULL, PRIMARY KEY (rental_id),
+ UNIQUE KEY (at, film_id, customer_id), FOREIGN KEY (film_id) REFERENCES film (film_id) ON UPDATE CASCADE,
+ FOREIGN KEY (customer_id) REFERENCES customer (customer_id) ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE film_text (film_id SMALLINT UNSIGNED NOT NULL PRIMARY KEY, title VARCHAR(255) NOT NULL);
+CREATE TRIGGER film_added AFTER INSERT ON film FOR EACH ROW INSERT INTO film_text VALUES (NEW.film_id, NEW.title);
+CREATE VIEW rented AS SELECT title, name FROM rental JOIN film USING (film_id) JOIN customer USING (customer_id);
+INSERT INTO place (street, at, spot) VALUES ('Main Street 1', ST_GeomFromText('POINT(1 2)'), POINT(1, 2)),
+ ('Žižkova 2', ST_GeomFromText('LINESTRING(0 0, 1 1)'), POINT(0, 0));
+INSERT INTO film (title, year, features) VALUES ('ACADEMY', 2006, 'Trailers,Deleted Scenes'), ('ZORRO', NULL, '');
+INSERT INTO customer (place_id, name, since, picture) VALUES (1, 'Ann', '2020-01-01', x'ff00'), (2, 'Bob', NOW(), NULL);
+INSERT INTO rental (at, film_id, customer_id) VALUES ('2020-02-29 10:00:00', 1, 1), ('2020-02-29 11:00:00', 2, 2);
+BEGIN;
+UPDATE place SET place_id = place_id + 10;
+UPDATE film SET film_id = 20, rating = 'NC-17' WHERE film_id = 2;
+DELETE FROM customer WHERE name = 'Ann';
+COMMIT;
+"""
 _END = "CREATE DATABASE the_end; CREATE TABLE the_end.t (id INT PRIMARY KEY); INSERT INTO the_end.t VALUES (1)"
 _PRECISE = {
     "decimal.handling.mode": "string", "bigint.unsigned.handling.mode": "precise", "binary.handling.mode": "hex",
@@ -317,6 +351,7 @@ def test_messages_are_those_of_debezium(
         until(lambda: "INFO: Connected to 127.0.0.1" in connector.said(), what="Debezium to follow the binlog")
         restore(leader, ALL_TYPES.read_text())
         restore(leader, _DEFAULTS)
+        restore(leader, _RENTALS)
         run_well("cdc-producer", profile, "--until-current")
         for statement in _CHANGES.strip().split("\n"):
             # A definition is certain while the leader has executed no later statement on the table.

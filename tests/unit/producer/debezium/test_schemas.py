@@ -97,6 +97,14 @@ def test_a_default_in_the_form_of_the_server(type_: str, text: str, expected: An
     assert default_value(type_, ColumnDefault(type_.partition(" character")[0], text)) == expected
 
 
+def test_a_geometry_is_optional_and_a_point_is_as_its_column() -> None:
+    def optional(*, is_point: bool) -> object:
+        column = SchemaColumn("c", read_type("geometry"), nullable=False, is_point=is_point)
+        return column_schema(column, Debezium())["optional"]
+
+    assert (optional(is_point=False), optional(is_point=True)) == (True, False)
+
+
 def test_each_mode_has_its_schema() -> None:
     def name(type_: str, **modes: Any) -> object:
         found = column_schema(SchemaColumn("c", read_type(type_), nullable=True), Debezium(**modes))
