@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from cdc.config.topic_names import Topics, require_prefix
+from cdc.config.topic_names import PER_TABLE, Topics, debezium_transactions, require_prefix
 from cdc.errors import UserError
 
 __all__ = ["CDC", "DEBEZIUM", "Debezium", "require_format", "require_other_topics"]
@@ -32,9 +32,9 @@ def require_format(formats: Collection[str], *, transactions: bool) -> None:
         )
 
 
-def require_other_topics(prefix: str, topics: Topics) -> None:
-    """Raises UserError if a topic of Debezium's messages, ``<prefix>.<database>.<table>``, might have the name of one
-    of the records' ``topics``: readers of records do not know Debezium's messages.
+def require_other_topics(prefix: str, topics: Topics, *, more: Collection[str] = ()) -> None:
+    """Raises UserError if a topic of Debezium's messages, ``<prefix>.<database>.<table>`` or one of ``more``, might
+    have the name of one of the records' ``topics``: readers of records do not know Debezium's messages.
 
     Kafka refuses two topics whose names differ only in dots and underscores, so these count as equal.
     """
@@ -45,14 +45,25 @@ def require_other_topics(prefix: str, topics: Topics) -> None:
     key = "kafka.topic" if any("_" in rest for rest in named) else ""
     if _in_metrics(topics.prefix).startswith(debezium):
         key = "kafka.prefix"
+    for name in more:
+        key = key or _key_of_same(name, topics)
     if key:
         raise UserError(
             f"a topic of Debezium's messages, {prefix}.<database>.<table>, might have the name of a topic of records",
             code="CDC-PROFILE-DEBEZIUM-TOPICS",
             where=f"profile keys debezium.topic_prefix and {key}",
-            hint=f"set debezium.topic_prefix to a name with which {key} does not begin; if it is left out, it is "
-            "mysql_resource_name",
+            hint="set debezium.topic_prefix to a name that no topic of the records has or begins with; if it is left "
+            "out, it is mysql_resource_name",
         )
+
+
+def _key_of_same(name: str, topics: Topics) -> str:
+    """Returns the profile key that might give a topic of records the ``name``; empty if none does."""
+    if _in_metrics(name) in map(_in_metrics, (topics.topic, topics.commits, topics.copies)):
+        return "kafka.topic"
+    rest = name.removeprefix(topics.prefix)
+    of_table = topics.layout == PER_TABLE and name.startswith(topics.prefix) and "_" in rest and "." not in rest
+    return "kafka.prefix" if of_table or _in_metrics(name) == _in_metrics(topics.events) else ""
 
 
 def _in_metrics(name: str) -> str:
@@ -62,7 +73,8 @@ def _in_metrics(name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Debezium:
     """The settings of Debezium's messages; each has the name of the setting in Debezium's MySQL connector, with ``_``
-    for a dot. ``topic_prefix`` is the name of the leader there; empty means ``mysql_resource_name``.
+    for a dot; ``schemas_enable`` is the setting of Kafka Connect's JsonConverter. ``topic_prefix`` is the name of the
+    leader there; empty means ``mysql_resource_name``.
     """
 
     topic_prefix: str = ""
@@ -77,6 +89,13 @@ class Debezium:
     enable_time_adjuster: bool = True
     tombstones_on_delete: bool = True
     provide_transaction_metadata: bool = False
+    schemas_enable: bool = False
+    include_schema_changes: bool = False
+
+    def topics_beside(self, prefix: str) -> tuple[str, ...]:
+        """Returns the topics of messages that belong to no table, for the leader's name ``prefix``."""
+        transactions = (debezium_transactions(prefix),) if self.provide_transaction_metadata else ()
+        return (*transactions, prefix) if self.include_schema_changes else transactions
 
     def __post_init__(self) -> None:
         """Raises UserError for a prefix that can't be part of a topic's name."""

@@ -493,7 +493,8 @@ class Profile:
         """
         Renames(self.renames, own=self.consumer.schema)
         if DEBEZIUM in self.kafka.format:
-            require_other_topics(self.debezium_prefix, self.kafka.topics())
+            prefix = self.debezium_prefix
+            require_other_topics(prefix, self.kafka.topics(), more=self.debezium.topics_beside(prefix))
 
     @property
     def debezium_prefix(self) -> str:

@@ -24,7 +24,16 @@ from urllib.parse import quote
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 
-__all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics", "debezium_topic", "require_prefix"]
+__all__ = [
+    "COMMITS",
+    "PER_TABLE",
+    "SINGLE",
+    "Topics",
+    "debezium_topic",
+    "debezium_transactions",
+    "is_debezium_topic",
+    "require_prefix",
+]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
@@ -136,6 +145,18 @@ def debezium_topic(prefix: str, database: str, table: str) -> str:
     not allow, so two tables can share a topic.
     """
     return _NOT_IN_DEBEZIUM.sub("_", f"{prefix}.{database}.{table}")
+
+
+def debezium_transactions(prefix: str) -> str:
+    """Returns the topic of the messages about the begins and ends of transactions, in Debezium's format."""
+    return f"{prefix}.transaction"
+
+
+def is_debezium_topic(prefix: str, name: str) -> bool:
+    """Whether ``name`` is a topic of messages in Debezium's format: of a table, of transactions, or of changes of
+    schemas, which has the name ``prefix``. False if there is no prefix.
+    """
+    return bool(prefix) and (name == prefix or name.startswith(f"{prefix}."))
 
 
 def _same_in_metrics(one: str, other: str) -> bool:

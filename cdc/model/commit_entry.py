@@ -119,7 +119,18 @@ _PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED, _UNREADABLE = 2, 3, 4, 5, 6, 7
 _NOT_PACKED = 1
 _LARGE = 32_768  # entries with at least this number of bytes are packed
 _LEFT_OUT = frozenset(
-    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks", "folds_names", "debezium"}
+    {
+        "prepared",
+        "last",
+        "shown",
+        "fragmented",
+        "copy",
+        "server_version",
+        "marks",
+        "folds_names",
+        "debezium",
+        "debezium_partial",
+    }
 )  # These fields are omitted if they are empty.
 
 
@@ -178,8 +189,9 @@ class Entry:
     finished (module producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without
     Kafka transactions, in the order of their epochs. ``folds_names`` is true if the leader has
     ``lower_case_table_names`` 1. ``debezium`` is the newest sequence of which a message in Debezium's format is in each
-    ``topic/partition``. The nine fields in ``_LEFT_OUT`` are left out of the JSON if they are empty.
-    ``filters`` are the filters of the producer that wrote the entry, in the form of ``Filters.listed``.
+    ``topic/partition``, and ``debezium_partial`` counts such messages in the transaction of ``partial``. The ten fields
+    in ``_LEFT_OUT`` are left out of the JSON if they are empty. ``filters`` are the filters of the producer that wrote
+    the entry, in the form of ``Filters.listed``.
     ``origin`` are the GTIDs of the transactions before the first record; None if it is possible that some of them have
     no GTID. ``filters`` and ``origin`` are None in entries of older versions of cdc; ``origin`` is also None in newer
     entries of a log that an older version began.
@@ -204,6 +216,7 @@ class Entry:
     marks: tuple[Mark, ...] = ()
     folds_names: bool = False
     debezium: dict[str, int] = field(default_factory=dict)
+    debezium_partial: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         # An entry goes with each commit. asdict, which copies all values, would take three quarters of the time.

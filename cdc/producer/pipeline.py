@@ -70,6 +70,7 @@ from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
+from cdc.producer.sink.leader_columns import LeaderColumns
 from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
@@ -320,12 +321,25 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 def make_debezium(profile: Profile, topics: TopicAdmin, entry: Entry | None) -> DebeziumSink:
     """Builds the writer of Debezium's messages of the records after ``entry``."""
+    partial = entry.partial if entry else None
+    committed = (partial.transaction, entry.debezium_partial) if entry and partial else ("", {})
     return DebeziumSink(
         topics,
-        Envelopes(prefix=profile.debezium_prefix, modes=profile.debezium),
+        Envelopes(prefix=profile.debezium_prefix, modes=profile.debezium, committed=committed),
         resource=profile.mysql_resource_name,
         next_sequence=entry.next_sequence if entry else 0,
         newest=entry.debezium if entry else {},
+    )
+
+
+def _leader_columns(profile: Profile, leader: Leader) -> LeaderColumns:
+    """Returns the queries for what Debezium's messages contain of a table and no binlog does."""
+    mask = profile.filters.mask
+    return LeaderColumns(
+        of_leader(profile, leader),
+        leader.name,
+        is_mariadb=leader.session is not None,
+        is_masked=lambda table, column: mask(*table, column) is not None,
     )
 
 
@@ -445,6 +459,8 @@ class _Producer:
         require_masks(self.profile, leader, log=self.log)
         require_row_filters(self.profile, leader, newest=sink.entry, log=self.log)
         warn_of_cascades(self.profile, leader, log=self.log)
+        if sink.debezium is not None:
+            sink.debezium.leader = _leader_columns(self.profile, leader)
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)
         self.retry.connected()

@@ -23,9 +23,11 @@ _ARTIFACTS = (
 
 @contextmanager
 def debezium(
-    folder: Path, leader: MySql, kafka: Kafka, *, prefix: str, settings: Mapping[str, str]
+    folder: Path, leader: MySql, kafka: Kafka, *, prefix: str, settings: Mapping[str, str], schemas: bool = False
 ) -> Iterator[Process]:
-    """Debezium's connector on ``leader``, with its topics behind ``prefix``; ``settings`` are keys of the connector."""
+    """Debezium's connector on ``leader``, with its topics behind ``prefix``; ``settings`` are keys of the connector.
+    With ``schemas`` its messages have schemas.
+    """
     jars = fetched_jars(f"debezium-{VERSION}", _ARTIFACTS, label=f"Debezium {VERSION}")
     folder.mkdir()
     servers = kafka.bootstrap_servers
@@ -33,8 +35,8 @@ def debezium(
         "bootstrap.servers": servers,
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "key.converter.schemas.enable": "false",
-        "value.converter.schemas.enable": "false",
+        "key.converter.schemas.enable": str(schemas).lower(),
+        "value.converter.schemas.enable": str(schemas).lower(),
         "offset.storage.file.filename": str(folder / "offsets"),
         "offset.flush.interval.ms": "1000",
         "producer.max.request.size": "100000000",

@@ -18,44 +18,42 @@ from cdc.model.gtid import is_gtid
 from cdc.model.position import Position
 from cdc.model.record import COPY, Record, Row
 from cdc.model.values import Value
+from cdc.producer.debezium.defaults import ColumnDefault, default_value
+from cdc.producer.debezium.message import DebeziumMessage, Headers, Heads, rendered
+from cdc.producer.debezium.schema_changes import SchemaChanges
+from cdc.producer.debezium.schemas import SchemaColumn, envelope_schema, key_schema
+from cdc.producer.debezium.transactions import TransactionCounts
 from cdc.producer.debezium.values import Convert, converter
 from cdc.sql.column_types import read_type
 
-__all__ = ["VERSION", "DebeziumMessage", "Envelopes", "TableDetails", "java_partition"]
+__all__ = ["VERSION", "Envelopes", "TableDetails", "java_partition"]
 
 VERSION = "3.4.1.Final"  # the version of Debezium whose messages these are
 _OPERATIONS = {"Add": "c", "Update": "u", "Delete": "d", COPY: "r"}
+_MOST = (1 << 63) - 1
 _NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
-Headers = list[tuple[str, str | bytes | None]]
-
-
-class DebeziumMessage(NamedTuple):
-    """A message; ``value`` is None in a tombstone, ``key`` is None for a table without a key."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)
 class TableDetails:
     """The facts about a table that a record lacks: the types of its columns, and by their places which columns are NOT
-    NULL, which have the type POINT, and the members of ENUM and SET.
+    NULL, which have the type POINT, the members of ENUM and SET if records contain their numbers, and the defaults.
     """
 
     types: tuple[str, ...]
     not_null: frozenset[int] = frozenset()
     points: frozenset[int] = frozenset()
     members: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    defaults: tuple[tuple[int, ColumnDefault], ...] = ()
 
 
 class _Place(NamedTuple):
-    """The columns of a table's key, and the functions that convert its columns' values."""
+    """The columns of a table's key, the functions that convert its columns' values, and the texts around messages."""
 
     columns: tuple[str, ...]
     key: tuple[int, ...]
     convert: tuple[Convert, ...]
+    heads: Heads
 
     def image(self, cols: Sequence[Value] | None) -> dict[str, Any] | None:
         if cols is None:
@@ -67,60 +65,84 @@ class _Place(NamedTuple):
             return None
         return orjson.dumps({self.columns[at]: image[self.columns[at]] for at in self.key})
 
+    def key_message(self, key: bytes | None) -> bytes | None:
+        """Returns the text of a ``key`` (``key_of``) as the key of a message."""
+        return key if key is None else self.heads.of_key(key)
+
 
 class Envelopes:
-    """Converts the records of one leader, in their order. ``prefix`` is the leader's name, and begins all topics."""
+    """Converts the records of one leader, in their order. ``prefix`` is the leader's name, and begins all topics.
 
-    def __init__(self, *, prefix: str, modes: Debezium) -> None:
+    ``counts`` counts the messages of the open transaction; it is None without ``provide_transaction_metadata``.
+    ``schema_changes`` builds the messages of statements; it is None without ``include_schema_changes``.
+    ``committed`` is the part of a transaction that is committed to Kafka (``TransactionCounts``).
+    """
+
+    def __init__(self, *, prefix: str, modes: Debezium, committed: tuple[str, Mapping[str, Any]] = ("", {})) -> None:
         self._prefix = prefix
         self._modes = modes
         self._event: tuple[str, Position] | None = None
         self._rows = 0
-        self._transaction = ""
-        self._order = 0
-        self._orders: dict[str, int] = {}
+        self.schema_changes: SchemaChanges | None = None
+        if modes.include_schema_changes:
+            self.schema_changes = SchemaChanges(prefix, self._source, schemas=modes.schemas_enable)
+        self.counts: TransactionCounts | None = None
+        if modes.provide_transaction_metadata:
+            self.counts = TransactionCounts(prefix, schemas=modes.schemas_enable, committed=committed)
         self._place = lru_cache(maxsize=10_000)(self._new_place)
+
+    @property
+    def has_schemas(self) -> bool:
+        return self._modes.schemas_enable
 
     def messages(
         self, record: Record, details: TableDetails, *, server_id: int, thread: int | None, now_ns: int
     ) -> Iterator[DebeziumMessage]:
-        """Yields the messages of the rows of ``record``. ``server_id`` and ``thread`` are of the event and of the
-        session that wrote it, ``now_ns`` is the time of the conversion.
+        """Yields the messages of the rows of ``record``, after the message about the begin of its transaction if it is
+        the first one. ``server_id`` and ``thread`` are of the event and of the session that wrote it, ``now_ns`` is the
+        time of the conversion.
         """
         uri, operation = record.uri, _OPERATIONS.get(record.operation)
         if operation is None or uri.table is None:
             return
-        place = self._place(record.columns, record.key or (), details)
         topic = debezium_topic(self._prefix, uri.database, uri.table)
-        source = self._source(record, server_id=server_id, thread=thread)
+        place = self._place(topic, record.columns, record.key or (), details)
+        source = self._source(record) | {"server_id": server_id, "thread": thread}
+        if self.counts and not record.of_copy and (begun := self.counts.begun(record)) is not None:
+            yield begun
         # A large event becomes several records; Debezium counts its rows from the event's beginning.
         event = (record.transaction, record.position)
         self._rows, self._event = (self._rows if event == self._event else 0), event
         for row in record.rows:
             source["row"] = 0 if operation == "r" else self._rows
             self._rows += 1
-            yield from self._of_row(topic, place, operation, row, _Context(record, source, now_ns))
+            yield from self._of_row(operation, row, _Context(record, source, now_ns, topic, place))
 
-    def _of_row(
-        self, topic: str, place: _Place, operation: str, row: Row, context: "_Context"
-    ) -> Iterator[DebeziumMessage]:
+    def ended(self, record: Record) -> DebeziumMessage | None:
+        """Returns the message about the end of the transaction of ``record``; None if there is none."""
+        return self.counts.ended(record) if self.counts else None
+
+    def _of_row(self, operation: str, row: Row, context: "_Context") -> Iterator[DebeziumMessage]:
+        place, topic = context.place, context.topic
         before, after = place.image(row.before), place.image(row.after)
         old = place.key_of(before) if before is not None else None
         new = place.key_of(after) if after is not None else None
         if operation == "u" and old != new and before is not None and after is not None:
             # A new key is another row to readers: the row with the old key is deleted.
             marked: Headers = [(_NEW_KEY, new)]
-            yield from self._deleted(topic, old, before, context, marked)
+            yield from self._deleted(old, before, context, marked)
             value = self._value("c", None, after, context)
-            yield DebeziumMessage(topic, new, value, [(_OLD_KEY, old)])
+            yield DebeziumMessage(topic, place.key_message(new), value, [(_OLD_KEY, old)])
         elif operation == "d" and before is not None:
-            yield from self._deleted(topic, old, before, context, [])
+            yield from self._deleted(old, before, context, [])
         else:
-            yield DebeziumMessage(topic, new, self._value(operation, before, after, context), [])
+            value = self._value(operation, before, after, context)
+            yield DebeziumMessage(topic, place.key_message(new), value, [])
 
     def _deleted(
-        self, topic: str, key: bytes | None, before: dict[str, Any], context: "_Context", headers: Headers
+        self, old: bytes | None, before: dict[str, Any], context: "_Context", headers: Headers
     ) -> Iterator[DebeziumMessage]:
+        topic, key = context.topic, context.place.key_message(old)
         yield DebeziumMessage(topic, key, self._value("d", before, None, context), headers)
         if self._modes.tombstones_on_delete:
             yield DebeziumMessage(topic, key, None, headers)
@@ -128,38 +150,24 @@ class Envelopes:
     def _value(
         self, operation: str, before: dict[str, Any] | None, after: dict[str, Any] | None, context: "_Context"
     ) -> bytes:
-        record, source, now_ns = context
+        record, source, now_ns, _, place = context
         value = {
             "before": before,
             "after": after,
             "source": source,
-            "transaction": self._transaction_block(record) if self._modes.provide_transaction_metadata else None,
+            "transaction": self.counts.block(record) if self.counts and not record.of_copy else None,
             "op": operation,
             "ts_ms": now_ns // 1_000_000,
             "ts_us": now_ns // 1000,
             "ts_ns": now_ns,
         }
         try:
-            return orjson.dumps(value)
+            text = orjson.dumps(value)
         except (TypeError, ValueError):  # a number above 64 bits
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return place.heads.of_value(text)
 
-    def _transaction_block(self, record: Record) -> dict[str, Any] | None:
-        if record.of_copy:
-            return None
-        if record.transaction != self._transaction:
-            self._transaction, self._order = record.transaction, 0
-            self._orders.clear()
-        name = f"{record.uri.database}.{record.uri.table}"
-        self._order += 1
-        self._orders[name] = self._orders.get(name, 0) + 1
-        return {
-            "id": record.transaction,
-            "total_order": self._order,
-            "data_collection_order": self._orders[name],
-        }
-
-    def _source(self, record: Record, *, server_id: int, thread: int | None) -> dict[str, Any]:
+    def _source(self, record: Record) -> dict[str, Any]:
         return {
             "version": VERSION,
             "connector": "mysql",
@@ -171,16 +179,16 @@ class Envelopes:
             "ts_us": record.ts_us,
             "ts_ns": record.ts_us * 1000,
             "table": record.uri.table,
-            "server_id": server_id,
+            "server_id": 0,
             "gtid": record.transaction if is_gtid(record.transaction) else None,
             "file": record.position.file,
             "pos": record.position.offset,
             "row": 0,
-            "thread": thread,
+            "thread": None,
             "query": None,
         }
 
-    def _new_place(self, columns: tuple[str, ...], key: tuple[str, ...], details: TableDetails) -> _Place:
+    def _new_place(self, topic: str, columns: tuple[str, ...], key: tuple[str, ...], details: TableDetails) -> _Place:
         members = dict(details.members)
         convert = tuple(
             converter(
@@ -192,7 +200,26 @@ class Envelopes:
             )
             for at, type_ in enumerate(details.types)
         )
-        return _Place(columns, tuple(columns.index(name) for name in key), convert)
+        places = tuple(columns.index(name) for name in key)
+        heads = Heads()
+        if self._modes.schemas_enable:
+            # Rendered once for each version of a table, so a row costs no more than a concatenation.
+            found = [self._column(at, name, details, convert[at]) for at, name in enumerate(columns)]
+            of_key = key_schema(topic, [found[at] for at in places], self._modes)
+            heads = rendered(of_key, envelope_schema(topic, found, self._modes))
+        return _Place(columns, places, convert, heads)
+
+    def _column(self, at: int, name: str, details: TableDetails, convert: Convert) -> SchemaColumn:
+        kind, nullable = read_type(details.types[at]), at not in details.not_null
+        shown = dict(details.defaults).get(at)
+        value = None if shown is None else default_value(details.types[at], shown)
+        # Debezium takes the beginning of 1970 for no default, in a TIMESTAMP that may be NULL.
+        is_none = value is None or (nullable and value == {"Timestamp": {"unix_time": 0, "subsecond": 0}})
+        default = None if is_none else convert(value)
+        if value is not None and "UnsignedInteger" in value and self._modes.bigint_unsigned_handling_mode == "long":
+            default = min(value["UnsignedInteger"], _MOST)  # no negative number, unlike a row's value
+        members = kind.members or dict(details.members).get(at, ())
+        return SchemaColumn(name, kind, nullable, at in details.points, members, default)
 
 
 class _Context(NamedTuple):
@@ -201,6 +228,8 @@ class _Context(NamedTuple):
     record: Record
     source: dict[str, Any]
     now_ns: int
+    topic: str
+    place: _Place
 
 
 def _snapshot(record: Record) -> str:

@@ -176,13 +176,22 @@ def _timestamp(parts: Mapping[str, int], column: _Column) -> str | None:
 def _set(content: Any, column: _Column) -> Any:
     if isinstance(content, list):
         return ",".join(content)
-    return ",".join(name for at, name in enumerate(column.members) if content >> at & 1) if column.members else content
+    if not column.members:
+        return _member_number(content, column)
+    return ",".join(name for at, name in enumerate(column.members) if content >> at & 1)
 
 
 def _enum(content: int | str, column: _Column) -> int | str:
     if content == 0:
         return ""  # the error value
-    return column.members[content - 1] if isinstance(content, int) and column.members else content
+    if isinstance(content, str):
+        return content
+    return column.members[content - 1] if column.members else _member_number(content, column)
+
+
+def _member_number(number: int, column: _Column) -> int | str:
+    """Returns the number of a member whose text is not known; as a text if messages have schemas."""
+    return str(number) if column.modes.schemas_enable else number
 
 
 def _geometry(content: str, column: _Column) -> dict[str, Any]:

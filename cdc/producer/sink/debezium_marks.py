@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 from confluent_kafka import Message
 
+from cdc.config.topic_names import is_debezium_topic
 from cdc.kafka.partitions import backwards, begin_offsets
 from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Entry
@@ -20,7 +21,7 @@ MADE_OF = "cdc_record"
 
 class MadeOf(NamedTuple):
     """The header ``cdc_record``: the record of which a message was made, and the ``number`` of the message among the
-    messages of that record.
+    messages of that record in the topic.
     """
 
     resource: str
@@ -55,7 +56,7 @@ def debezium_visible(topics: TopicAdmin, partitions: Collection[Partition], *, e
 
     Raises Disconnected and KafkaException.
     """
-    own = [each for each in partitions if topics.debezium_prefix and each[0].startswith(f"{topics.debezium_prefix}.")]
+    own = [each for each in partitions if is_debezium_topic(topics.debezium_prefix, each[0])]
     if not own:
         return {}
     with admin_client(topics.properties) as admin:

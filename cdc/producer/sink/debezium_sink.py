@@ -1,30 +1,46 @@
 """Writes Debezium's messages of each record into the same Kafka transaction, each of them once.
 
 Each message names, in the header ``cdc_record``, the record that it was made of: the leader's name, the record's
-sequence, the number of the message among the record's messages, and the record's CRC-32. A partition gets its messages
-in this order, and none while an unfinished transaction blocks it. So the newest message that readers can see in a
-partition shows which messages are still to be written there, also if readers see a Kafka transaction in some topics and
-not in others.
+sequence, the number of the message among the record's messages in that topic, and the record's CRC-32. A partition gets
+its messages in this order, and none while an unfinished transaction blocks it. So the newest message that readers can
+see in a partition shows which messages are still to be written there, also if readers see a Kafka transaction in some
+topics and not in others.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 import orjson
 
-from cdc.config.topic_names import debezium_topic
+from cdc.config.topic_names import debezium_topic, is_debezium_topic
 from cdc.errors import PromiseError, UserError
 from cdc.kafka.partitions import backwards
-from cdc.model.position import Partition, partition_name
+from cdc.model.position import Partition, partition_name, partition_of
 from cdc.model.record import Record
 from cdc.producer.binlog.events import HEADER_BYTES
-from cdc.producer.debezium.envelope import DebeziumMessage, Envelopes, TableDetails, java_partition
-from cdc.producer.decode.changes import Begin, Change, Chunk, Copied, Rows, RowsTransaction, Table, TableShape
+from cdc.producer.debezium.envelope import Envelopes, TableDetails, java_partition
+from cdc.producer.debezium.message import DebeziumMessage
+from cdc.producer.decode.changes import (
+    Begin,
+    Change,
+    Chunk,
+    ColumnDetails,
+    Copied,
+    Rows,
+    RowsTransaction,
+    Statement,
+    Table,
+    TableShape,
+)
 from cdc.producer.large_rows import checksum
 from cdc.producer.sink.debezium_marks import MADE_OF, MadeOf
 from cdc.producer.sink.kafka_transactions import KafkaTransactions
+from cdc.producer.sink.leader_columns import LeaderColumns
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.recovery import without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
@@ -51,7 +67,8 @@ class _Topic:
 
 class DebeziumSink:
     """Writes the messages of the records from ``next_sequence`` on; ``newest`` is the newest sequence in each
-    ``topic/partition``, as in the commit log's entries.
+    ``topic/partition``, as in the commit log's entries. ``leader`` is set before the first write if messages contain
+    what only the leader shows of a table.
     """
 
     def __init__(
@@ -67,11 +84,14 @@ class DebeziumSink:
         self._envelopes = envelopes
         self._resource = quote(resource, safe="")
         self._next_sequence = next_sequence
-        own = f"{topics.debezium_prefix}."
-        self.newest = {name: sequence for name, sequence in newest.items() if name.startswith(own)}
+        self.newest = {
+            name: sequence for name, sequence in newest.items()
+            if is_debezium_topic(topics.debezium_prefix, partition_of(name)[0])
+        }  # fmt: skip
         self._topics: dict[str, _Topic] = {}
         self._details: dict[Table, tuple[TableShape | None, TableDetails]] = {}
         self._thread: int | None = None
+        self.leader: LeaderColumns | None = None
 
     def note(self, change: Change) -> None:
         """Remembers what the records of ``change`` do not contain; to be called before they are written."""
@@ -85,23 +105,36 @@ class DebeziumSink:
             case Rows():
                 self._learn(change.table)
             case Copied(content=Chunk() as chunk):
-                details = TableDetails(_types(chunk.types_json), *chunk.details)
+                details = self._table_details(chunk.table, chunk.columns_json, chunk.types_json, chunk.details)
                 self._details[chunk.table] = None, details
+            case Statement() if self.leader is not None:
+                self._forget(change)
 
     def missing(self, change: Change) -> set[str]:
         """Returns the topics of ``change`` that are not open yet. Opening them may take longer than a Kafka transaction
         may last.
         """
+        topics = set[str]()
         match change:
             case RowsTransaction():
-                names = {rows.table.names for rows in change.rows}
+                topics = self._of_rows_topics({rows.table.names for rows in change.rows})
             case Rows():
-                names = {change.table.names}
+                topics = self._of_rows_topics({change.table.names})
             case Copied(content=Chunk() as chunk):
-                names = {chunk.table}
-            case _:
-                return set()
-        return {debezium_topic(self._admin.debezium_prefix, *each) for each in names} - self._topics.keys()
+                topics = self._of_rows_topics({chunk.table})
+            case Statement() | Copied() if self._envelopes.schema_changes is not None:
+                topics = {self._envelopes.schema_changes.topic}
+        return topics - self._topics.keys()
+
+    def _of_rows_topics(self, tables: set[Table]) -> set[str]:
+        topics = {debezium_topic(self._admin.debezium_prefix, *each) for each in tables}
+        return topics | ({self._envelopes.counts.topic} if self._envelopes.counts is not None else set())
+
+    def committed_part(self, transaction: str) -> dict[str, Any]:
+        """Returns the counts of the messages of ``transaction``, of which a part is committed to Kafka, in the form of
+        the commit log's entries; empty if they are not counted.
+        """
+        return self._envelopes.counts.state(transaction) if self._envelopes.counts is not None else {}
 
     def open(self, names: set[str]) -> None:
         """Creates missing topics, and finds out which messages readers see in them already.
@@ -121,20 +154,37 @@ class DebeziumSink:
         Raises PromiseError if readers see messages of this record that were made of another one.
         """
         record = Record.parse(bytes(message.value), where=f"record {sequence}")
-        if record.uri.table is None or not record.rows:
-            return 0
-        table = record.uri.database, record.uri.table
-        header = dict(message.headers).get("mysql_binlog_headers")
-        server_id = orjson.loads(header)["server_id"] if header else 0
-        thread = None if record.of_copy else self._thread
-        of_record, size = checksum(without_types(message.value)), 0
-        made = self._envelopes.messages(
-            record, self._details[table][1], server_id=server_id, thread=thread, now_ns=time.time_ns()
-        )
-        for number, each in enumerate(made):
-            mark = MadeOf(self._resource, sequence, number, of_record)
+        of_record, size = 0, 0
+        numbers: Counter[str] = Counter()  # a message has its number among those of its topic
+        for each in self._made(record, message):
+            of_record = of_record or checksum(without_types(message.value))
+            mark = MadeOf(self._resource, sequence, numbers[each.topic], of_record)
+            numbers[each.topic] += 1
             size += self._send(each, mark, message.time_ms, batch)
         return size
+
+    def _made(self, record: Record, message: Message) -> Iterator[DebeziumMessage]:
+        yield from (
+            self._of_statement(record, message) if record.operation == "Query" else self._of_rows(record, message)
+        )
+        if (ended := self._envelopes.ended(record)) is not None:
+            yield ended
+
+    def _of_rows(self, record: Record, message: Message) -> Iterator[DebeziumMessage]:
+        if record.uri.table is None or not record.rows:
+            return iter(())
+        table = record.uri.database, record.uri.table
+        thread = None if record.of_copy else self._thread
+        return self._envelopes.messages(
+            record, self._details[table][1], server_id=_server_id(message), thread=thread, now_ns=time.time_ns()
+        )
+
+    def _of_statement(self, record: Record, message: Message) -> Iterator[DebeziumMessage]:
+        changes, leader = self._envelopes.schema_changes, self.leader
+        if changes is None or leader is None:
+            return iter(())
+        definition = partial(leader.definition, position=record.position, is_statement=not record.of_copy)
+        return changes.messages(record, definition, server_id=_server_id(message), now_ns=time.time_ns())
 
     def require_no_chunk(self, sequence: int) -> None:
         """Raises PromiseError: readers see a chunk of a copy, with the ``sequence``, but perhaps not its messages, and
@@ -198,8 +248,32 @@ class DebeziumSink:
     def _learn(self, shape: TableShape) -> None:
         known = self._details.get(shape.names)
         if known is None or known[0] is not shape:
-            self._details[shape.names] = shape, TableDetails(_types(shape.types_json), *shape.details())
+            details = self._table_details(shape.names, shape.columns_json, shape.types_json, shape.details())
+            self._details[shape.names] = shape, details
+
+    def _forget(self, statement: Statement) -> None:
+        """Forgets the tables whose defaults the statement may have changed: that changes no table map."""
+        for effect in statement.effects:
+            for table in ((effect.database, effect.name), effect.to):
+                if table is not None and table[1] is not None:
+                    self._details.pop((table[0], table[1]), None)
+            if effect.name is None:
+                self._details.clear()
+
+    def _table_details(self, table: Table, columns_json: str, types_json: str, details: ColumnDetails) -> TableDetails:
+        found = TableDetails(_members(types_json[1:], "types"), *details)
+        if self.leader is None or not self._envelopes.has_schemas:
+            return found
+        defaults, names = self.leader.defaults(table), _members(columns_json, "columns")
+        return replace(found, defaults=tuple((at, defaults[name]) for at, name in enumerate(names) if name in defaults))
 
 
-def _types(types_json: str) -> tuple[str, ...]:
-    return tuple(orjson.loads(f"{{{types_json[1:]}}}")["types"])
+def _server_id(message: Message) -> int:
+    """Returns the id of the server that wrote the event of a record; 0 for a record that a copy wrote."""
+    header = dict(message.headers).get("mysql_binlog_headers")
+    return int(orjson.loads(header)["server_id"]) if header else 0
+
+
+def _members(text: str, name: str) -> tuple[str, ...]:
+    """Returns the list ``name`` of a part of a record."""
+    return tuple(orjson.loads(f"{{{text}}}")[name])

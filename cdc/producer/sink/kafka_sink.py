@@ -301,6 +301,8 @@ class KafkaSink:
             entry, counts=counts, last=last, shown=self.shown, fragmented=self._fragmented, marks=self._marks,
             debezium=dict(self.debezium.newest) if self.debezium is not None else {},
         )  # fmt: skip
+        if self.debezium is not None and entry.partial is not None:
+            entry = replace(entry, debezium_partial=self.debezium.committed_part(entry.partial.transaction))
         if self._open is self._plain:
             if self.begun_at != NEVER:
                 self._open.commit(self.bytes)

@@ -13,7 +13,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_producer import POINTS
-from tests.checks.debezium import debezium_messages
+from tests.checks.debezium import debezium_messages, schema_changes, transaction_messages, uncounted
 from tests.harness.programs import end_offset, records, run, run_well, write_profile
 from tests.harness.seed import SEED
 
@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_POINT_KILLS", len(POINTS)))
 ROWS = 300  # of 4 kB: no transaction of so many bytes is taken as a whole
-LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
+# Rows of 4 kB in each of two tables: two of them are an event and a record, and so many bytes are not taken as a whole,
+# so a Kafka transaction of 4 records ends amid them.
+LARGE = 150
 
 
 @pytest.mark.parametrize("written", ["single", "per_table", "plain"])
@@ -32,7 +34,7 @@ def test_kills_at_named_points(
     name = f"points_{written}"
     layout = "per_table" if written == "per_table" else "single"
     # Most records are more than one message.
-    limits = {"start": "now", "commit_records": 4, "record_bytes": 1000, "message_bytes": 1000}
+    limits = {"start": "now", "commit_records": 4, "record_bytes": 40_000, "message_bytes": 4000}
     topics: dict[str, Any] = {"layout": layout, "prefix": name, "transactions": written != "plain"}
     if written == "per_table":
         topics["format"] = ["cdc", "debezium"]
@@ -45,7 +47,12 @@ def test_kills_at_named_points(
         filters={"include_dbs": [name]},
         producer=limits,
         kafka=topics,
-        debezium={"topic_prefix": f"{name}.dbz"},
+        debezium={
+            "topic_prefix": f"{name}.dbz",
+            "provide_transaction_metadata": True,
+            "schemas_enable": True,
+            "include_schema_changes": True,
+        },
     )
     with leader.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -53,10 +60,11 @@ def test_kills_at_named_points(
             run("killed_producer", profile, point, str(first))  # the first start, of which nothing is there yet
         run_well("cdc-producer", profile, "--until-current")
         for table in "ab":
-            cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(100))")
+            cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(4000))")
         wanted, killed = 0, Counter(dict.fromkeys(POINTS, 0))
         for number in range(KILLS):
             wanted = load(cursor, name, first=wanted)
+            cursor.execute(f"ALTER TABLE {name}.a COMMENT '{number}'")
             point = POINTS[number % len(POINTS)]
             count = chance.randint(1, 20 if "record" in point or "flush" in point else 3)
             done = run("killed_producer", profile, point, str(count))
@@ -74,6 +82,11 @@ def test_kills_at_named_points(
         assert seen["a"] == sorted(seen["a"]), f"seed {SEED}"
         assert seen["b"] == sorted(seen["b"]), f"seed {SEED}"
         assert sorted(seen["a"] + seen["b"]) == values, f"seed {SEED}"
+        statements = [each.value["ddl"].rpartition(" ")[2] for each in schema_changes(kafka, prefix=f"{name}.dbz")]
+        assert statements[-KILLS:] == [f"'{number}'" for number in range(KILLS)], f"seed {SEED}"
+        assert len(statements) == KILLS + 2, f"seed {SEED}, {statements}"
+        about = transaction_messages(kafka, prefix=f"{name}.dbz")
+        assert uncounted(beside, about) == [], f"seed {SEED}"
     with capsys.disabled():
         print(f"\n{written}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
     assert killed.total() > 0.9 * KILLS, "the points were hardly met"
@@ -116,7 +129,7 @@ def load(cursor: object, database: str, *, first: int) -> int:
     """Two small leader transactions in two tables, and between them one that is larger than a Kafka transaction."""
     for size in (1, LARGE, 1):
         for table, start in (("a", first), ("b", first + size)):
-            rows = ",".join(f"({number}, REPEAT('x', 60))" for number in range(start, start + size))
+            rows = ",".join(f"({number}, REPEAT('x', 4000))" for number in range(start, start + size))
             cursor.execute("BEGIN") if table == "a" else None  # type: ignore[attr-defined]
             cursor.execute(f"INSERT INTO {database}.{table} VALUES {rows}")  # type: ignore[attr-defined]
         cursor.execute("COMMIT")  # type: ignore[attr-defined]

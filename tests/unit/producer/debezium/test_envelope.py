@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from cdc.config.debezium import Debezium
 from cdc.model.position import Position
 from cdc.model.record import KeyRange, Record, Row, Uri
-from cdc.producer.debezium.envelope import DebeziumMessage, Envelopes, TableDetails, java_partition
+from cdc.producer.debezium.envelope import Envelopes, TableDetails, java_partition
+from cdc.producer.debezium.message import DebeziumMessage
 
 DETAILS = TableDetails(("int", "int"))
 
