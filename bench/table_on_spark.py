@@ -1,7 +1,7 @@
 """Measures the functions of ``cdc.spark`` and a lake, beside Spark that only reads and parses the same topic.
 
     python bench/table_on_spark.py [--rows 50000] [--updates 150000] [--copied] [--warm-up 10] [--rounds 5]
-                                   [--works table,schema,tables,changes,all,lake,seed,audit]
+                                   [--works table,schema,tables,changes,all,feed,lake,seed,audit]
 
 A leader with ``--rows`` and ``--updates`` single-row updates of them, in one Spark on local[2] after warm-up rounds of
 all, the best of five rounds in turns. The figures are the CPU time of the JVM, all threads, and that of Spark's tasks
@@ -12,6 +12,7 @@ into the topic by a copy of the table, as with an existing leader.
     table               the table as of now, all of its columns; with what finds its columns and versions before
     schema, tables      the columns of the table; all tables with their counts of changes
     changes, all        all changes of the table, and of all tables
+    feed                the changes of the table as a change data feed
     lake                the first run of a lake of plain Parquet
     seed                a follower that is made from the topic; of it the work of Spark
     audit               with a follower that has applied the topic and was captured; beside both topics read and parsed
@@ -61,7 +62,9 @@ def main() -> int:
     parser.add_argument("--copied", action="store_true", help="the rows come into the topic by a copy")
     parser.add_argument("--warm-up", type=int, default=10, help="rounds that are not counted (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="(default %(default)s)")
-    parser.add_argument("--works", default="table,schema,tables,changes,all,lake,seed,audit", help="(default: all)")
+    parser.add_argument(
+        "--works", default="table,schema,tables,changes,all,feed,lake,seed,audit", help="(default: all)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
         measure(Path(folder), options)
@@ -83,6 +86,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
         "tables": lambda: computed(tables(spark, source)),
         "changes": lambda: computed(changes(spark, source, "bench.t")),
         "all": lambda: computed(changes(spark, source)),
+        "feed": lambda: computed(changes(spark, source, "bench.t", shape="cdf")),
         "lake": lambda: lake_of(spark, source, folder / f"lake{next(numbers)}"),
         "seed": lambda: seed_of(spark, source, folder, kafka, next(numbers)),
         "both read and parsed": lambda: audit.parsed(spark, profiles),

@@ -12,10 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 TOOLS = {"deltalake", "hypothesis", "matplotlib", "pyarrow", "pyiceberg", "pytest", "pytest-xdist", "pyyaml"}
-# Tables and streams, lakes in each format that the version has, seeds, verdicts, and audits by the program. The
+# Tables, feeds and streams, lakes in each format that the version has, seeds, verdicts, and audits by the program. The
 # tests of small audits (test_tiny) count jobs: Spark 4.2 has one more.
 TESTS = (
-    "tests/spark/test_private_names.py", "tests/spark/test_tables.py",
+    "tests/spark/test_private_names.py", "tests/spark/test_change_feed.py", "tests/spark/test_tables.py",
     "tests/spark/test_tables_page.py", "tests/spark/test_lake.py", "tests/spark/test_seed.py",
     "tests/spark/test_cdc_audit.py", "tests/spark/test_state_layers.py", "tests/spark/test_verdicts.py",
     "tests/unit/service/test_spark_packages.py", "tests/unit/spark/test_connector.py",
