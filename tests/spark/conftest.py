@@ -111,6 +111,7 @@ def archive_of_classes(environment: Mapping[str, str] = os.environ) -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local Spark with the settings of a small audit."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of data sources in Python
     builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
     java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))

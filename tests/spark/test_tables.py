@@ -5,20 +5,24 @@ import os
 import random
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import TimestampType
 
 from cdc.config.profile import load as load_profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import changes, table, tables
+from cdc.spark.data_source import ChangesSource
 from cdc.spark.frames.api import feed_of_table
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
@@ -97,6 +101,33 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     assert [parses(each) for each in (orders, bare, logged, all_changes, listed, feed)] == [1] * 6
     assert [checks_of_rows(each) for each in (orders, bare, logged)] == [0, 0, 0]
     assert names_of_rows(orders) == 0
+    # In this process; by SQL it is in the page, tables.md. Each process that Spark starts takes a second of CPU time.
+    source = {"profile": str(pair.source), "since": "1"}
+    read = ChangesSource(source).reader(None).read(InputPartition(0))
+    assert sorted(map(repr, map(in_order, read))) == sorted(
+        repr(in_order((*row[:8], tuple(row.position), row.commit_time.astimezone(UTC), row.ends_transaction)))
+        for row in all_changes.collect()
+    )
+    source = {"profile": str(pair.source), "path": f"{database}.orders", "upto": "5"}
+    read = ChangesSource(source).reader(None).read(InputPartition(0))
+    expected = changes(spark, pair.source, f"{database}.orders", upto=5)
+    assert [(row[2], row[5], row[6]) for row in read] == sorted(
+        map(tuple, expected.select("op", "sequence", "row").collect()), key=lambda row: row[1:]
+    )
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({}, "the option profile is missing"), ({"profile": "p", "profil": "x"}, "no such option: profil"),
+    ({"profile": "p", "since": "now"}, "not a sequence: 'now'"), ({"profile": "p", "path": "orders"}, "not a table"),
+])  # fmt: skip
+def test_options_of_the_data_source(options: dict[str, str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        ChangesSource(options).reader(None)
+
+
+def in_order(row: Sequence[Any]) -> list[Any]:
+    """A row whose maps are sorted by their keys."""
+    return [sorted(each.items()) if isinstance(each, dict) else each for each in row]
 
 
 def parses(frame: DataFrame) -> int:
