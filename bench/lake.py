@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 from consumer import PLAIN, Shape, execute, fill, updates
@@ -54,7 +55,7 @@ def main() -> int:
 def measure(folder: Path, options: argparse.Namespace) -> None:
     leader, kafka = MySql(folder / "leader", server_id=1).start(), Kafka(folder / "kafka").start()
     source = profile(folder / "leader.toml", leader, kafka)
-    jars = ",".join(map(str, [*spark_connector_jars("4.0.0"), *lake_jars()]))
+    jars = ",".join(map(str, [*spark_connector_jars(version("pyspark")), *lake_jars(version("pyspark"))]))
     spark = started({**os.environ, "CDC_SPARK_JARS": jars}, "delta", DeltaTables.settings)
     leaders = load(source)
     path = LakeFolder(LocalFolder(folder / "lake"), identity(leaders, "delta"))

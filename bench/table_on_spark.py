@@ -1,7 +1,7 @@
 """Measures the functions of ``cdc.spark`` and a lake, beside Spark that only reads and parses the same topic.
 
     python bench/table_on_spark.py [--rows 50000] [--updates 150000] [--copied] [--warm-up 10] [--rounds 5]
-                                   [--works table,schema,tables,changes,all,lake,seed,audit]
+                                   [--works table,schema,tables,changes,all,feed,source,lake,seed,audit]
 
 A leader with ``--rows`` and ``--updates`` single-row updates of them, in one Spark on local[2] after warm-up rounds of
 all, the best of five rounds in turns. The figures are the CPU time of the JVM, all threads, and that of Spark's tasks
@@ -12,6 +12,8 @@ into the topic by a copy of the table, as with an existing leader.
     table               the table as of now, all of its columns; with what finds its columns and versions before
     schema, tables      the columns of the table; all tables with their counts of changes
     changes, all        all changes of the table, and of all tables
+    feed                the changes of the table as a change data feed
+    source              by the data source ``cdc``, in a process of Python: it counts in the wall time only
     lake                the first run of a lake of plain Parquet
     seed                a follower that is made from the topic; of it the work of Spark
     audit               with a follower that has applied the topic and was captured; beside both topics read and parsed
@@ -19,6 +21,7 @@ into the topic by a copy of the table, as with an existing leader.
 
 import argparse
 import itertools
+import os
 import random
 import sys
 import tempfile
@@ -44,7 +47,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.seed.pipeline import run as load_seed
 from cdc.service.retry import Retry
-from cdc.spark import changes, schema, table, tables
+from cdc.spark import changes, register, schema, table, tables
 from cdc.spark.folders import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
@@ -61,7 +64,9 @@ def main() -> int:
     parser.add_argument("--copied", action="store_true", help="the rows come into the topic by a copy")
     parser.add_argument("--warm-up", type=int, default=10, help="rounds that are not counted (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="(default %(default)s)")
-    parser.add_argument("--works", default="table,schema,tables,changes,all,lake,seed,audit", help="(default: all)")
+    parser.add_argument(
+        "--works", default="table,schema,tables,changes,all,feed,lake,seed,audit", help="(default: all but source)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
         measure(Path(folder), options)
@@ -73,8 +78,10 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     source = write_topic(folder, kafka, options)
     wanted = options.works.split(",")
     profiles = captured(folder, kafka, source) if "audit" in wanted else {}
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session("2g")
     configure_for(spark, span(load(source).kafka).size)
+    register(spark)
     numbers = itertools.count(10)
     works: dict[str, Callable[[], object]] = {
         "read and parsed": lambda: computed(parsed(spark, source)),
@@ -83,6 +90,8 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
         "tables": lambda: computed(tables(spark, source)),
         "changes": lambda: computed(changes(spark, source, "bench.t")),
         "all": lambda: computed(changes(spark, source)),
+        "feed": lambda: computed(changes(spark, source, "bench.t", shape="cdf")),
+        "source": lambda: computed(spark.read.format("cdc").option("profile", str(source)).load("bench.t")),
         "lake": lambda: lake_of(spark, source, folder / f"lake{next(numbers)}"),
         "seed": lambda: seed_of(spark, source, folder, kafka, next(numbers)),
         "both read and parsed": lambda: audit.parsed(spark, profiles),

@@ -27,7 +27,7 @@ HEALTHCHECK --interval=10s --timeout=10s --start-period=60s CMD ["python3", "/us
 
 # cdc-audit, cdc-seed and cdc-lake. Spark's connector for Kafka is put among Spark's own jars: a container may have no way
 # to Maven Central. Spark fetches the packages of Delta Lake and Iceberg at the first start of cdc-lake, into the home
-# folder.
+# folder. Spark 4.2 would have no Iceberg.
 FROM base AS spark
 USER root
 RUN apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless procps \
@@ -36,7 +36,7 @@ COPY --from=build /opt/cdc /opt/cdc
 RUN --mount=type=bind,from=build,source=/source,target=/source,rw \
     --mount=type=bind,source=docker/connector.py,target=/tmp/connector.py \
     python3 -m venv --upgrade-deps /opt/cdc \
- && /opt/cdc/bin/pip install --no-cache-dir --no-compile '/source[spark]' \
+ && /opt/cdc/bin/pip install --no-cache-dir --no-compile '/source[spark]' 'pyspark~=4.1.0' \
  && CDC_CACHE=/tmp/cache /opt/cdc/bin/python /tmp/connector.py && rm -rf /tmp/cache /root/.ivy2* \
  && /opt/cdc/bin/pip uninstall --yes --quiet setuptools pip \
  && python3 -m compileall -q /opt/cdc/lib

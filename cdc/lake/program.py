@@ -44,10 +44,6 @@ __all__ = ["Following", "run"]
 _FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
     "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
 }  # fmt: skip
-_PACKAGES = {
-    "delta": "io.delta:delta-spark_2.13:4.0.0",
-    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
-}  # maps each format to the Maven name of the package that Spark needs for it; Parquet needs none
 _MEMORY = "run cdc-lake again, which continues; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
@@ -79,17 +75,13 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
-    return session.started(environment, "cdc-lake", packages=_packages(form), settings={**own, **settings})
-
-
-def _packages(form: str) -> list[str]:
-    return [_PACKAGES[form]] if form in _PACKAGES else []
+    return session.started(environment, "cdc-lake", lake=form, settings={**own, **settings})
 
 
 def _check(options: argparse.Namespace) -> int:
     """Prints what must be changed before a lake with these ``options`` can be written; returns the exit status."""
     items = CheckList()
-    check_runtime(items, os.environ, packages=_packages(options.format))
+    check_runtime(items, os.environ, lake=options.format)
     check_folder(items, options.to, option="--to")
     with items.noting():
         Selection(options)

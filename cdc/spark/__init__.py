@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cdc.spark.data_source import register as register
     from cdc.spark.frames.api import changes as changes
     from cdc.spark.frames.api import schema as schema
     from cdc.spark.frames.api import table as table
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 # ``tables``. The module ``audit`` is a script for spark-submit, which only cdc-audit imports.
 _MODULES = {
     "audit": "cdc.spark.verdict",
+    "register": "cdc.spark.data_source",
     **dict.fromkeys(("changes", "schema", "table", "tables"), "cdc.spark.frames.api"),
 }
-__all__ = ["audit", "changes", "schema", "table", "tables"]
+__all__ = ["audit", "changes", "register", "schema", "table", "tables"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """Runs the audit as a script for spark-submit: is the follower equal to the leader at the sequence that it has applied?
 
-    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:<version of pyspark> cdc/spark/audit.py \
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:<its version> cdc/spark/audit.py \
         --leader producer_profile.toml --follower follower_profile.toml --report DIR
 
 ``cdc`` must be installed for the Python that runs it. Exit status: 0 no drift, 1 drift, 2 could not judge. Foreign
@@ -18,9 +18,10 @@ from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.options import Terms, accepted_drift, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.output import root_cause
-from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
+from cdc.spark.job.session import SparkGone, cancel_jobs, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
+from cdc.spark.private_names import has_stopped
 from cdc.spark.report.files import HTML, clear, repair_command
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.renderers import terminal

@@ -12,8 +12,8 @@ from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.output import root_cause, was_cancelled
-from cdc.spark.job.session import has_stopped
 from cdc.spark.lag import Transit
+from cdc.spark.private_names import has_stopped
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, can_be_resumed
 from cdc.spark.state.folder import PastVerdict

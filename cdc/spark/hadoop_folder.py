@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from cdc.spark.folders import ASIDE, Entry, InUseError, Lock
+from cdc.spark.private_names import hadoop_settings, java_class, new_array
 
 __all__ = ["HadoopFolder"]
 
@@ -27,11 +28,9 @@ class HadoopFolder:
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         """Raises OSError if Hadoop does not know the scheme of the address."""
-        context = spark.sparkContext
-        assert context._gateway is not None and spark._jvm is not None  # both exist as long as the context
-        self._gateway, self._jvm = context._gateway, spark._jvm
+        self._spark = spark
         self._address = address.rstrip("/")
-        self._settings = spark._jsc.sc().hadoopConfiguration()
+        self._settings = hadoop_settings(spark)
         with _as_os_error():
             root = self._path("")
             self._files = root.getFileSystem(self._settings)
@@ -141,7 +140,7 @@ class HadoopFolder:
     def _renamed_over(self, aside: Any, target: Any) -> None:
         # FileContext is used, since FileSystem.rename does not replace an existing file.
         option = self._class("Options$Rename")
-        options = self._gateway.new_array(option, 1)
+        options = new_array(self._spark, option, 1)
         options[0] = option.OVERWRITE
         context = self._class("FileContext").getFileContext(target.toUri(), self._settings)
         context.rename(aside, target, options)
@@ -153,8 +152,7 @@ class HadoopFolder:
         return self._class("permission.FsPermission")(mode)
 
     def _class(self, name: str) -> Any:
-        # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.
-        return getattr(self._jvm, _PACKAGE + name)
+        return java_class(self._spark, _PACKAGE + name)
 
 
 class _Lease:

@@ -16,15 +16,18 @@ from cdc.service.java import require_java
 __all__ = ["hdfs"]
 
 _SOURCE = Path(__file__).with_name("Hdfs.java")
-_MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
+_MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster"
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 @contextmanager
 def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """The first line of Hdfs.java's output, and its process, which ends with its input."""
-    own = fetched_jars("hadoop-minicluster-3.4.1", [_MINICLUSTER], label="HDFS", without=("org.apache.hadoop",))
-    jars = os.pathsep.join(map(str, [*own, *sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))]))
+    of_spark = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    [version] = [each.stem.rpartition("-")[2] for each in of_spark if each.name.startswith("hadoop-client-api-")]
+    named = f"{_MINICLUSTER}:{version}"
+    own = fetched_jars(f"hadoop-minicluster-{version}", [named], label="HDFS", without=("org.apache.hadoop",))
+    jars = os.pathsep.join(map(str, [*own, *of_spark]))
     classes = f"{_compiled(jars)}{os.pathsep}{jars}"
     command = [require_java(os.environ), "-cp", classes, *_QUICK, _SOURCE.stem, *arguments]
     pipe, ignored = subprocess.PIPE, subprocess.DEVNULL
@@ -39,7 +42,8 @@ def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]
 def _compiled(jars: str) -> Path:
     """The folder with the classes of Hdfs.java; Java would compile it at each start, which takes seconds."""
     java = require_java(os.environ).resolve()
-    stamp = hashlib.sha256(_SOURCE.read_bytes() + f"{java} {java.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    known = f"{java} {java.stat().st_mtime_ns} {jars}"
+    stamp = hashlib.sha256(_SOURCE.read_bytes() + known.encode()).hexdigest()[:12]
 
     def compile_into(folder: Path) -> None:
         compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", folder, _SOURCE]

@@ -27,6 +27,7 @@ from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.java import require_java
+from cdc.service.spark_packages import lake_packages
 from cdc.spark import __main__ as cdc_audit
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
@@ -35,9 +36,10 @@ from cdc.spark.input.spans import Span
 from cdc.spark.input.sql_meaning import MEANING
 from cdc.spark.job.launch import class_archive, mapped
 from cdc.spark.job.options import NO_TERMS, Terms
-from cdc.spark.job.session import CODE_CACHE, NO_TRACES, look_up_once
+from cdc.spark.job.session import CODE_CACHE, NO_TRACES
 from cdc.spark.lag import SCHEMA
 from cdc.spark.pipeline import judge
+from cdc.spark.private_names import look_up_once
 from cdc.spark.report.files import clear
 from cdc.spark.report.outcome import Audit
 from cdc.spark.topics import Replication, Topics
@@ -76,6 +78,7 @@ _SPARK = {
     **NO_TRACES,
 }
 _EXTENSIONS = "spark.sql.extensions"
+_TABLES = {"delta": DeltaTables, "iceberg": IcebergTables}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
@@ -108,13 +111,14 @@ def archive_of_classes(environment: Mapping[str, str] = os.environ) -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local Spark with the settings of a small audit."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of data sources in Python
     builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
     java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))
     # As cdc-audit has it: what is on the class path is in the archive.
     connector = os.pathsep.join(map(str, spark_connector_jars(version("pyspark"))))
     builder = builder.config("spark.driver.extraClassPath", connector)
-    builder = builder.config("spark.jars", ",".join(map(str, lake_jars())))
+    builder = builder.config("spark.jars", ",".join(map(str, lake_jars(version("pyspark")))))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)
@@ -129,9 +133,8 @@ def lake_spark(spark: SparkSession) -> SparkSession:
     Their extensions look through each plan of a session that has them: a tenth of an audit's CPU time, and no audit of
     our users has them.
     """
-    settings = DeltaTables.settings | {
-        _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables))
-    }
+    there = [_TABLES[form] for form in lake_packages(version("pyspark"))]
+    settings = DeltaTables.settings | {_EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in there)}
     context, jvm = spark.sparkContext, spark._jvm
     assert jvm is not None
     # A session takes its extensions from the settings of the context that it begins in.

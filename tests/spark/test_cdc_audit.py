@@ -15,6 +15,7 @@ from cdc.config.profile import load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.service.java import require_java
+from cdc.service.spark_packages import kafka_connector
 from cdc.spark.job.launch import mapped, written
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
@@ -181,7 +182,7 @@ def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     # spark-submit gives a driver one stream for both, standard output.
     assert done.stdout.startswith("cdc-audit: [CDC-AUDIT-NO-CONNECTOR] Spark has no Kafka connector")
     assert done.stdout.count("\n") == 1
-    assert f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in done.stdout
+    assert f"--packages {kafka_connector(version('pyspark'))}" in done.stdout
 
 
 def test_a_connector_that_cannot_be_fetched_is_no_verdict(kafka: Kafka, tmp_path: Path) -> None:

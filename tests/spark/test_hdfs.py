@@ -70,6 +70,7 @@ def test_a_lake_on_hdfs(pair: Pair, store: str, lake_spark: SparkSession, tmp_pa
 
 def program(profile: Path, to: str, form: str) -> str:
     """What cdc-lake prints."""
-    jars = {"CDC_SPARK_JARS": ",".join(map(str, [*spark_connector_jars(pyspark.__version__), *lake_jars()]))}
+    version = pyspark.__version__
+    jars = {"CDC_SPARK_JARS": ",".join(map(str, [*spark_connector_jars(version), *lake_jars(version)]))}
     command = [BIN / "cdc-lake", profile, "--to", to, "--format", form, "--history"]
     return subprocess.run(command, env=dict(os.environ) | jars, check=True, capture_output=True, text=True).stdout

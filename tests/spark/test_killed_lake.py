@@ -89,7 +89,7 @@ def random_point(chance: random.Random) -> tuple[str, int, float]:
 
 def killed(profile: Path, lake: Path, form: str, point: str, number: int, seconds: float) -> str:
     """Run the program, which kills itself, and say whether it did: it may have ended before."""
-    jars = ",".join(map(str, [*spark_connector_jars(version("pyspark")), *lake_jars()]))
+    jars = ",".join(map(str, [*spark_connector_jars(version("pyspark")), *lake_jars(version("pyspark"))]))
     command = [sys.executable, "-m", "tests.altered.killed_lake", point, str(number), str(seconds)]
     done = subprocess.run(
         [*command, profile, "--to", lake, "--format", form, "--history"],

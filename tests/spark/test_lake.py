@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from cdc.lake.pipeline import Lake, Refused, Run
 from cdc.lake.program import identity
 from cdc.model.names import Uri
 from cdc.sandbox.server.kafka import Kafka
+from cdc.service.spark_packages import lake_packages
 from cdc.spark import changes
 from cdc.spark.ddl.lineage import Act, Name, table_name
 from cdc.spark.folders import Folder, LocalFolder
@@ -64,7 +66,13 @@ MOMENTS = max(2, DEEDS // 10)
 DATABASE = "lake_history"
 
 
-FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables}
+FORMATS = {
+    name: tables
+    for name, tables in (("delta", DeltaTables), ("iceberg", IcebergTables), ("parquet", ParquetTables))
+    if name == "parquet" or name in lake_packages(version("pyspark"))
+}
+"""The formats that this version of Spark has packages of."""
+needs_iceberg = pytest.mark.skipif("iceberg" not in FORMATS, reason="there is no Iceberg for this version of Spark")
 STATEMENTS = {"CreateTable", "AlterTable", "RenameTable", "TruncateTable", "DropTable", "DropDatabase"}
 
 
@@ -130,6 +138,7 @@ def test_a_lake_follows_its_leader(pair: Pair, lake_spark: SparkSession, tmp_pat
     follows(pair, lake_spark, tmp_path, "delta", "a_lake_follows_its_leader")
 
 
+@needs_iceberg
 @pytest.mark.long
 def test_an_iceberg_lake_follows_its_leader(pair: Pair, lake_spark: SparkSession, tmp_path: Path) -> None:
     """In `make test` the lake of test_killed_lake.test_a_lake_that_is_killed is of this format, with its changes."""
@@ -220,6 +229,7 @@ def image(columns: list[tuple[str, str]] | None) -> list[Any] | None:
     return columns and [next(iter(json.loads(text).values())) for name, text in columns if name != "took"]
 
 
+@needs_iceberg
 def test_names_of_columns_in_files_are_those_of_iceberg(spark: SparkSession) -> None:
     names = ["id", "2024", "_2024", "a.b", "a_x2Eb", "é", "a b", "$", "٣x", "x٣", "日本", "a-b", "_"]
     jvm: Any = spark._jvm

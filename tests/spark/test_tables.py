@@ -5,26 +5,31 @@ import os
 import random
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import TimestampType
 
 from cdc.config.profile import load as load_profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import changes, table, tables
+from cdc.spark.data_source import ChangesSource
+from cdc.spark.frames.api import feed_of_table
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
 from cdc.spark.frames.schema_history import History, existing
 from cdc.spark.frames.typed import Options, typed
-from cdc.spark.frames.versions import plan
+from cdc.spark.frames.versions import plan, plan_of_feed
 from cdc.spark.input.small_data import set_tiny
 from tests.checks.exact import Shown
 from tests.checks.folded import Rows, shown
@@ -79,13 +84,50 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     assert sorted(map(tuple, bare.collect())) == [(1, "x"), (1, "x"), (2, None)]
     logged = changes(spark, pair.source, f"{database}.orders")
     all_changes = changes(spark, pair.source, since=1)
+    feed = changes(spark, pair.source, f"{database}.orders", shape="cdf")
+    assert feed.columns[4:] == ["_change_type", "_commit_version", "_commit_timestamp"]
+    assert sorted((row.id, row.name, row._change_type) for row in feed.where("id IN (1, 4)").collect()) == [
+        (1, "a", "delete"), (1, "a", "insert"), (1, "again", "insert"), (1, "again", "update_postimage"),
+        (1, "again", "update_preimage"), (4, "d", "update_postimage"), (4, "d", "update_postimage"),
+        (4, "d", "update_preimage"),
+    ]  # fmt: skip
+    for wrong in ({"name": None}, {"stream": True}, {"shape": "delta"}):
+        with pytest.raises(UserError, match="no such changes: shape"):
+            changes(spark, pair.source, **{"name": f"{database}.orders", "shape": "cdf"} | wrong)  # type: ignore[arg-type]
     listed = tables(spark, pair.source)
     assert {each.table: each.changes for each in listed.collect() if each.database == database} == {
         "orders": 8, "bare": 5,
     }  # fmt: skip
-    assert [parses(each) for each in (orders, bare, logged, all_changes, listed)] == [1, 1, 1, 1, 1]
+    assert [parses(each) for each in (orders, bare, logged, all_changes, listed, feed)] == [1] * 6
     assert [checks_of_rows(each) for each in (orders, bare, logged)] == [0, 0, 0]
     assert names_of_rows(orders) == 0
+    # In this process; by SQL it is in the page, tables.md. Each process that Spark starts takes a second of CPU time.
+    source = {"profile": str(pair.source), "since": "1"}
+    read = ChangesSource(source).reader(None).read(InputPartition(0))
+    assert sorted(map(repr, map(in_order, read))) == sorted(
+        repr(in_order((*row[:8], tuple(row.position), row.commit_time.astimezone(UTC), row.ends_transaction)))
+        for row in all_changes.collect()
+    )
+    source = {"profile": str(pair.source), "path": f"{database}.orders", "upto": "5"}
+    read = ChangesSource(source).reader(None).read(InputPartition(0))
+    expected = changes(spark, pair.source, f"{database}.orders", upto=5)
+    assert [(row[2], row[5], row[6]) for row in read] == sorted(
+        map(tuple, expected.select("op", "sequence", "row").collect()), key=lambda row: row[1:]
+    )
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({}, "the option profile is missing"), ({"profile": "p", "profil": "x"}, "no such option: profil"),
+    ({"profile": "p", "since": "now"}, "not a sequence: 'now'"), ({"profile": "p", "path": "orders"}, "not a table"),
+])  # fmt: skip
+def test_options_of_the_data_source(options: dict[str, str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        ChangesSource(options).reader(None)
+
+
+def in_order(row: Sequence[Any]) -> list[Any]:
+    """A row whose maps are sorted by their keys."""
+    return [sorted(each.items()) if isinstance(each, dict) else each for each in row]
 
 
 def parses(frame: DataFrame) -> int:
@@ -315,10 +357,49 @@ def compared_moments(source: Source, profile: Path, moments: list[Moment], chanc
             found["refused"] += 1
             found[re.sub(r"\d+|`.*?`", "…", outcome.partition(": ")[2])[:90]] += 1
             continue
-        here = Counter[tuple[Shown, ...]]()
-        for row, times in moment.tables[each].items():
-            here[server_row(row, outcome.types)] += times
+        here = shown_rows(moment.tables[each], outcome.types)
         assert outcome.rows == here, f"{which}, {each} at {sequence}: {outcome.rows - here}, {here - outcome.rows}"
         found["equal"] += 1
         found["rows"] += outcome.rows.total()
+        earlier = [(upto, other) for other, upto, of in pairs if of == each and upto < sequence]
+        since, other = chance.choice([(None, None), *earlier])
+        if chance.random() < 0.3:
+            rows = other.tables[each] if other else Counter[tuple[Shown, ...]]()
+            found[fed(source, history, (profile.stem, each), (since, sequence), rows, outcome)] += 1
     return found
+
+
+def shown_rows(rows: Rows, types: list[str]) -> Rows:
+    """A server's rows in the form of ``Held``."""
+    found = Counter[tuple[Shown, ...]]()
+    for row, times in rows.items():
+        found[server_row(row, types)] += times
+    return found
+
+
+def fed(
+    source: Source, history: History, name: tuple[str, str], within: tuple[int | None, int], rows: Rows, outcome: Held
+) -> str:
+    """The law of feeds: applied to the ``rows`` that the server held at one moment they make those of a later one."""
+    since, upto = within
+    try:
+        wanted = plan_of_feed(history, name, upto, since=since, cut=source.cut)
+    except UserError as error:
+        assert "rows of the table changed without a record" in str(error), str(error)
+        return "feed refused"
+    messages = source.of_tables({each.name for each in wanted.stretches})
+    options = Options(zero_dates="string", typed_json="record")
+    frame = feed_of_table(messages, wanted, options, since=0 if since is None else since + 1, upto=upto)
+    kept = [at for at, is_kept in enumerate(is_compared(outcome.types)) if is_kept]
+    types = [outcome.types[at] for at in kept]
+    frame = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
+    try:
+        lines = frame.select(f"c{len(outcome.types)}", *(f"c{at}" for at in kept)).collect()
+    except PySparkException as error:
+        assert "ALTER at sequence" in str(error) or "no record contains" in str(error), str(error)
+        return "feed refused"
+    left = shown_rows(rows, outcome.types)
+    for kind, *values in lines:
+        left[typed_row(values, types)] += 1 if kind in ("insert", "update_postimage") else -1
+    assert {row: times for row, times in left.items() if times} == outcome.rows, (SEED, name, within)
+    return "feed" if since is None else "feed since a moment"

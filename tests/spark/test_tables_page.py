@@ -89,7 +89,8 @@ def test_the_page(
         shown.append(capsys.readouterr().out)
     assert re.search(r"\| *shop\| *orders\|", shown[0]) and "price: decimal(10,2)" in shown[0]
     assert re.search(r"\|update\| +new\| +paid\|", shown[1]) and re.search(r"\| *shop\| *days\|insert\| +1\|", shown[1])
-    assert re.search(r"\|insert\| +3\|", shown[2])
+    assert re.search(r"\|insert\| +3\|", shown[2]) and re.search(r"\| +delete\| +1\|", shown[3])
+    assert re.search(r"\|insert\| +3\|", shown[4]), "the data source"
 
 
 def test_the_notebook(

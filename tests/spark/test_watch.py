@@ -17,7 +17,7 @@ import pytest
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.process import free_port
-from cdc.spark.job.launch import Runtime, archive_folder, coordinates, known_jars
+from cdc.spark.job.launch import Runtime, archive_folder, known_jars, package_names
 from cdc.spark.job.watch import Verdicts, watch, watched
 from cdc.spark.report.files import ASIDE
 from cdc.spark.report.outcome import Audit, Topic
@@ -179,9 +179,8 @@ def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool
     assert process.stdout is not None
     try:
         list(lines(process.stdout, " drift at sequence 8 (1"))
-        assert known_jars(
-            {}, archive_folder(fetched) / "connector.json", ",".join(coordinates(Runtime.of(os.environ).home))
-        )
+        names = package_names({}, Runtime.of(os.environ).home)
+        assert known_jars({}, archive_folder(fetched) / "connector.json", names)
         folders = [tmp_path / name for name in ("report", "state", "spilled")]
         assert list(folders[0].glob("drift.parquet/*.parquet")) and list(folders[1].glob("*/rows/*.parquet"))
         if not stopped:

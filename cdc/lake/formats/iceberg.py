@@ -5,14 +5,13 @@ the summary of the snapshot.
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.lake.commits import Note, Written, merge_statement
 from cdc.lake.folder import unfit
 from cdc.spark.folders import Folder
+from cdc.spark.private_names import call_from_java, java_class
 
 __all__ = ["IcebergTables", "in_files", "metadata_file"]
 
@@ -97,37 +96,11 @@ class IcebergTables:
         """Runs ``work`` so that its commits contain ``note``. Iceberg takes the properties of a commit from the thread
         that executes the statement, so Java calls ``work`` in a thread with these properties.
         """
-        gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
-        assert gateway is not None and jvm is not None  # both exist as long as the SparkContext exists
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        properties = jvm.java.util.HashMap()
+        properties = java_class(self._spark, "java.util.HashMap")()
         properties.put(_NOTE, note.text())
-        called = _Called(work)
-        failure = jvm.java.lang.Class.forName("java.lang.RuntimeException")
-        jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, called, failure)
-        if called.error is not None:
-            raise called.error
-
-
-class _Called:
-    """A Java ``Callable`` that runs ``work`` in the thread that calls it; ``error`` is the exception that ``work``
-    raised."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        self._work = work
-        self.error: Exception | None = None
-
-    def call(self) -> Any:
-        """Runs ``work``. Java calls this method."""
-        try:
-            self._work()
-        except Exception as error:  # noqa: BLE001 - ``_with_note`` raises it again, in Python
-            self.error = error
-
-    class Java:
-        """Declares to Py4J which Java interfaces ``_Called`` implements."""
-
-        implements = ("java.util.concurrent.Callable",)
+        failure = java_class(self._spark, "java.lang.Class").forName("java.lang.RuntimeException")
+        commits = java_class(self._spark, "org.apache.iceberg.spark.CommitMetadata")
+        call_from_java(self._spark, work, lambda called: commits.withCommitProperties(properties, called, failure))
 
 
 def metadata_file(lake: Folder, table: str) -> str | None:

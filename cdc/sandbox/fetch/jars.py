@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 from cdc.service.java import require_java, with_spark
+from cdc.service.spark_packages import FORMATS, kafka_connector, lake_packages
 
 __all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
@@ -22,7 +23,20 @@ _IN_PYSPARK = (
     "org.slf4j",
     "org.lz4",
     "org.xerial.snappy",
+    "at.yawk.lz4",  # Spark 4.2's
     "com.google.code.findbugs",
+)
+_IN_PYSPARK_FOR_LAKES = (
+    "org.apache.spark",
+    "org.apache.parquet",
+    "org.apache.logging.log4j",
+    "org.roaringbitmap",
+    "com.fasterxml.jackson.core",
+    "org.locationtech.jts",
+    "io.airlift",
+    "commons-pool",
+    "com.github.luben",
+    "commons-logging",
 )
 
 
@@ -30,22 +44,22 @@ def spark_connector_jars(version: str) -> list[Path]:
     """Fetches the jars of Spark's Kafka connector for this ``version`` of PySpark, and the dependencies that PySpark
     does not contain. Raises UserError.
     """
-    connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+    connector = kafka_connector(version)
+    number = connector.rpartition(":")[2]
     return fetched_jars(
-        f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
+        f"spark-kafka-{number}", [connector], label=f"Spark's Kafka connector {number}", without=_IN_PYSPARK
     )
 
 
-def lake_jars() -> list[Path]:
-    """Fetches the jars of Delta Lake and Iceberg for Spark, and the dependencies that PySpark does not contain. Raises
-    UserError.
+def lake_jars(version: str) -> list[Path]:
+    """Fetches the jars of Delta Lake and, if there are any, of Iceberg for this ``version`` of PySpark, and the
+    dependencies that PySpark does not contain. Raises UserError.
     """
-    without = (*_IN_PYSPARK, "org.apache.spark")
-    delta, iceberg = "io.delta:delta-spark_2.13:4.0.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
-    return [
-        *fetched_jars("spark-delta-4.0.0", [delta], label="Delta Lake", without=without),
-        *fetched_jars("spark-iceberg-1.10.0", [iceberg], label="Iceberg", without=without),
-    ]
+    found = []
+    for form, package in lake_packages(version).items():
+        name = "spark-" + "-".join(package.split(":")[1:]).replace("_2.13", "")
+        found += fetched_jars(name, [package], label=FORMATS[form], without=(*_IN_PYSPARK, *_IN_PYSPARK_FOR_LAKES))
+    return found
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:

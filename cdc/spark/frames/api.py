@@ -19,12 +19,22 @@ from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, exploded, left_rows, typed_columns, typed_rows
 from cdc.spark.frames.schema_history import History, existing
 from cdc.spark.frames.typed import Options, spark_type
-from cdc.spark.frames.versions import Plan, plan, plan_of_changes
+from cdc.spark.frames.versions import Plan, plan, plan_of_changes, plan_of_feed
 from cdc.spark.input.records import parse
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.sql_meaning import of_session, own_session
 
-__all__ = ["changes", "columns_of", "of_all_tables", "of_table", "schema", "table", "tables", "tables_of"]
+__all__ = [
+    "changes",
+    "columns_of",
+    "feed_of_table",
+    "of_all_tables",
+    "of_table",
+    "schema",
+    "table",
+    "tables",
+    "tables_of",
+]
 
 _OP = """
     CASE WHEN chunk.repair THEN 'repair' WHEN chunk IS NOT NULL THEN 'copy' WHEN before IS NULL THEN 'insert'
@@ -63,6 +73,40 @@ def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
     return named.selectExpr(
         "database", "table", _OP, *(_BY_NAME.format(name) for name in ("before", "after")), *_PLACE
     )  # fmt: skip
+
+
+_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+# A repair changes no row of the leader. The condition is inside of the generator, since Spark would push a filter down.
+_IMAGES = """
+    filter(array(
+        named_struct('kind', IF(after IS NULL, 'delete', 'update_preimage'), 'image', before),
+        named_struct('kind', IF(before IS NULL, 'insert', 'update_postimage'), 'image', after)
+    ), each -> each.image IS NOT NULL AND NOT coalesce(chunk.repair, false))
+"""
+
+
+def feed_of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
+    """Returns the changes of one table in the form of a change data feed: the plan's columns, then _change_type
+    (insert, update_preimage, update_postimage or delete), _commit_version (the sequence) and _commit_timestamp.
+
+    Raises UserError if the table itself has a column of such a name.
+    """
+    taken = [name for name, _ in plan.columns if name.lower() in _FEED]
+    if taken:
+        raise UserError(
+            f"the table has a column {taken[0]} itself",
+            code="CDC-TABLE-ARGUMENT",
+            where=f"table {'.'.join(plan.name)}",
+            hint="read its changes without shape",
+        )
+    changed = changed_rows(messages, plan, since=since, upto=upto)
+    images = changed.select("sequence", "ts_us", F.explode(F.expr(_IMAGES)).alias("each"))
+    made = typed_columns(plan, "get(each.image, {})", "concat('of sequence ', sequence)", options)
+    about = ("each.kind", "sequence", "timestamp_micros(ts_us)")
+    return images.select(
+        *(F.expr(text).alias(name) for name, text in made.items()),
+        *(F.expr(text).alias(name) for name, text in zip(_FEED, about, strict=True)),
+    )
 
 
 def _struct(plan: Plan, image: str, options: Options) -> str:
@@ -167,6 +211,7 @@ def changes(
     since: Moment = None,
     upto: Moment = None,
     stream: bool = False,
+    shape: str = "images",
     **choices: str,
 ) -> DataFrame:
     """Reads the changes of the rows of table ``name``, or of all tables, after ``since`` (by default from the
@@ -179,7 +224,12 @@ def changes(
     ``stream`` the result is a stream for Structured Streaming, without ``upto``, with the table's present columns;
     Spark raises an error at rows that have other columns. ``choices`` are the options of ``table``.
 
-    Raises UserError if the table does not exist at ``upto``, or if its columns are not known.
+    With ``shape="cdf"`` the result has the form of a change data feed, as of Delta Lake: the table's columns,
+    _change_type, _commit_version and _commit_timestamp, and two rows for an update. Applied to the table as of
+    ``since`` (by default to an empty table) it makes the table as of ``upto``, as docs/tables.md describes.
+
+    Raises UserError if the table does not exist at ``upto``, if its columns are not known, or if a change data feed
+    can't make the table.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -190,6 +240,10 @@ def changes(
         raise UserError(
             "a stream has no end", code="CDC-TABLE-ARGUMENT", where="upto", hint="leave it out, or stream=True"
         )
+    if shape != "images":
+        _require_feed(shape, name, stream=stream)
+        begin = None if since is None else first - 1
+        return of_session(_feed(source, _name(str(name)), options, since=begin, upto=sequence), spark)
     if name is None:
         messages = source.stream_of(None) if stream else source.of_all()
         return of_session(of_all_tables(messages, since=first, upto=last), spark)
@@ -198,6 +252,24 @@ def changes(
     names = {each.name for each in wanted.stretches}
     messages = source.stream_of(names) if stream else source.of_tables(names)
     return of_session(of_table(messages, wanted, options, since=first, upto=last), spark)
+
+
+def _require_feed(shape: str, name: str | None, *, stream: bool) -> None:
+    """Raises UserError if ``changes`` has no such ``shape``, or none for all tables or for a stream."""
+    if shape != "cdf" or name is None or stream:
+        # A TRUNCATE or an ALTER would not be noticed in a stream: they change rows without a record of each.
+        raise UserError(
+            f"no such changes: shape {shape!r} of {name or 'all tables'}{', as a stream' if stream else ''}",
+            code="CDC-TABLE-ARGUMENT",
+            hint='the shape "cdf" is of one table, without stream; or leave out shape, for before and after',
+        )
+
+
+def _feed(source: Source, name: Name, options: Options, *, since: int | None, upto: int) -> DataFrame:
+    table_name = source.stored(name)
+    wanted = plan_of_feed(history_of(source, table_name), table_name, upto, since=since, cut=source.cut)
+    messages = source.of_tables({each.name for each in wanted.stretches})
+    return feed_of_table(messages, wanted, options, since=0 if since is None else since + 1, upto=upto)
 
 
 def schema(

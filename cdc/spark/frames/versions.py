@@ -4,6 +4,7 @@ version. Pure."""
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 from cdc.config.table_globs import copy_command
 from cdc.errors import UserError
@@ -33,7 +34,7 @@ from cdc.spark.frames.schema_history import (
     words_of,
 )
 
-__all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "require_no_exchange"]
+__all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "plan_of_feed", "require_no_exchange"]
 
 _CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
 _COPY_AGAIN = "copy the table again: {}"
@@ -115,6 +116,68 @@ def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
     return Plan(name, columns, versions[-1].newest_key, False, tuple(stretches))
 
 
+def plan_of_feed(history: History, name: Name, sequence: int, *, since: int | None, cut: bool) -> Plan:
+    """Plans how to read the changes that turn the rows of the table ``name`` as of ``since`` into those as of
+    ``sequence``. If ``since`` is None they turn an empty table into it: they begin with its last copy or TRUNCATE.
+
+    Raises UserError if changes of rows can't make the same table: an event after ``since`` changed rows without
+    records. Raises UserError as ``plan`` does if ``since`` is None.
+    """
+    if since is None:
+        return replace(plan(history, name, sequence, cut=cut), keyed=False)
+    where = f"table {'.'.join(name)}, sequence {sequence}"
+    acts = history.upto(sequence)
+    segments = _segments(history, acts, name, sequence, where)
+    versions, of_segment = _versions(history, segments, sequence)
+    found = _without_records(history, segments, versions, name, since)
+    found += [act.sequence for act in acts if act.action.startswith("Skip") and _may_be(act, segments)]
+    if after := [each for each in found if each > since]:
+        raise UserError(
+            f"at sequence {min(after)} rows of the table changed without a record of each",
+            code="CDC-TABLE-FEED",
+            where=where,
+            hint=f"read it up to {min(after) - 1}, make that change in the copy, and go on since {min(after)}; "
+            "or leave out since, and replace the copy",
+        )
+    _require_no_cascades(history, segments, acts, name, where)
+    columns = _columns(versions, where, name)
+    stretches = [_stretch(segment, versions, number, ()) for segment, number in zip(segments, of_segment, strict=True)]
+    return Plan(name, columns, versions[-1].newest_key, False, tuple(stretches))
+
+
+def _without_records(
+    history: History, segments: Sequence[Segment], versions: Sequence[Version], name: Name, since: int
+) -> list[int]:
+    """Returns the sequences at which the table lost rows of before (a copy, a TRUNCATE, another table of the name), of
+    ALTERs that may have changed rows or columns, and of renames: another table may have had the name before.
+    """
+    first = min((each.first for each in segments), default=0)
+    # A table that was created after ``since`` has all its rows in records, unless a table of its name was there.
+    lost = [] if first <= since else [first] if name in existing(history, since) or _was_older(history, first) else []
+    changing = [
+        version.alteration.sequence
+        for before, version in pairwise(versions)
+        if version.alteration is not None and not _keeps_rows(version.alteration, before)
+    ]
+    renamed = [
+        segment.first
+        for before, segment in pairwise(segments)
+        if (before.database, before.table) != (segment.database, segment.table)
+    ]
+    return lost + changing + renamed
+
+
+def _was_older(history: History, first: int) -> bool:
+    """Whether the table's rows begin at sequence ``first`` with something else than its creation."""
+    return not any(act.sequence == first and act.action == "CreateTable" for act in history.acts)
+
+
+def _keeps_rows(step: Alteration, before: Version) -> bool:
+    """Whether an ALTER certainly changed neither columns nor values."""
+    same = all(origin == Origin(name) for name, origin in step.origins.items())
+    return not step.doubt and same and step.columns is not None and step.columns == before.columns
+
+
 def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
     """Returns the segments in which rows of the table were logged, in order. Raises UserError if the table does not
     exist at ``sequence``.
@@ -174,6 +237,13 @@ def _require_all_rows(
                 where=where,
                 hint=again,
             )
+    _require_no_cascades(history, segments, acts, name, where)
+
+
+def _require_no_cascades(
+    history: History, segments: Sequence[Segment], acts: Sequence[Act], name: Name, where: str
+) -> None:
+    """Raises UserError if foreign keys change rows of the table without records."""
     if _copied_with_cascades(segments, acts) or (history.silent_cascades and _has_cascades(history, acts, name)):
         raise UserError(
             "the leader does not log the changes that foreign keys make, and foreign keys change rows of the table",

@@ -39,6 +39,7 @@ from cdc.errors import UserError
 from cdc.kafka.fragments import EPOCH_HEADER as EPOCH
 from cdc.kafka.fragments import FRAGMENT_HEADER
 from cdc.model.position import partition_name
+from cdc.service.spark_packages import kafka_connector
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span
 
@@ -287,7 +288,7 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
         raise UserError(
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
             code="CDC-AUDIT-NO-CONNECTOR",
-            hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
+            hint=f"spark-submit --packages {kafka_connector(spark.version)}",
         ) from None
 
 

@@ -19,10 +19,11 @@ from functools import reduce
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JError
 from pyspark import StorageLevel, inheritable_thread_target
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+
+from cdc.spark.private_names import frame_of_cache, size_in_bytes
 
 __all__ = [
     "Query",
@@ -69,7 +70,7 @@ def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFram
     ``read`` contains the records, which must be ``cached`` and computed. Their size in bytes counts too, because even a
     few records may contain images of many megabytes.
     """
-    tiny = records <= _RECORDS and rows <= _ROWS and (read is None or _bytes(read) <= _BYTES)
+    tiny = records <= _RECORDS and rows <= _ROWS and (read is None or size_in_bytes(read) <= _BYTES)
     spark.conf.set(_TINY, str(tiny).lower())
     for name, (of_tiny, of_others) in _COMPILED.items():
         spark.conf.set(name, of_tiny if tiny else of_others)
@@ -103,17 +104,8 @@ def cached(frame: DataFrame) -> DataFrame:
     # Spark reads a block of MEMORY_AND_DISK that went to disk back into memory as a whole, and a block contains all
     # records of a task: with 100,000 records of 3 kB in a task, a heap of 1 GB was not enough.
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK if is_tiny(frame) else StorageLevel.DISK_ONLY)
-    spark = frame.sparkSession
-    _PERSISTED.setdefault(spark, []).append(kept)
-    jvm = spark._jvm
-    assert jvm is not None  # the JVM exists as long as the context
-    try:
-        plan = kept._jdf.queryExecution().withCachedData()
-        # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.
-        datasets = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
-        return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
-    except (Py4JError, TypeError):  # these internals are not public, and have other names in this version of Spark
-        return kept
+    _PERSISTED.setdefault(frame.sparkSession, []).append(kept)
+    return frame_of_cache(kept)
 
 
 def uncache(spark: SparkSession) -> None:
@@ -121,15 +113,6 @@ def uncache(spark: SparkSession) -> None:
     data."""
     for kept in _PERSISTED.pop(spark, []):
         kept.unpersist()
-
-
-def _bytes(read: DataFrame) -> int:
-    """Returns the size in bytes of cached data; a very large number if the data was not computed yet, or Spark does not
-    know its size."""
-    try:
-        return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    except Py4JError:
-        return 1 << 63
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc.spark.private_names import frame_of_plan
+
 __all__ = ["MEANING", "of_session", "own_session", "with_meaning"]
 
 MEANING: Mapping[str, str] = {
@@ -34,9 +36,7 @@ def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
     """Converts ``frame``, which belongs to a session from ``own_session``, to a frame of the session ``spark``, for
     views and queries in that session. The plan is already analyzed, so settings of ``spark`` do not change its meaning.
     """
-    plan, jvm = frame._jdf.queryExecution().analyzed(), spark._jvm
-    assert jvm is not None  # the JVM exists as long as the context
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    return frame_of_plan(frame, spark)
 
 
 def with_meaning(spark: SparkSession) -> SparkSession:

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from cdc.config.profile import Profile
@@ -11,7 +11,7 @@ from cdc.kafka.broker_checks import check_topics
 from cdc.service.command_line import CheckList
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import early_reasons, span
-from cdc.spark.job.launch import Runtime, coordinates, known_jars, remembered_jars
+from cdc.spark.job.launch import Runtime, known_jars, package_names, remembered_jars
 from cdc.spark.job.options import accepted_drift, consumer_profile, side_profiles
 
 __all__ = ["check_audit", "check_folder", "check_runtime", "check_spark_topics"]
@@ -44,14 +44,14 @@ def check_audit(given: argparse.Namespace) -> int:
     return items.end()
 
 
-def check_runtime(items: CheckList, environment: Mapping[str, str], *, packages: Sequence[str] = ()) -> None:
-    """Prints whether Java and PySpark are there, and which packages Spark would load. ``packages`` are the Maven names
-    of those that it needs besides the Kafka connector.
+def check_runtime(items: CheckList, environment: Mapping[str, str], *, lake: str | None = None) -> None:
+    """Prints whether Java and PySpark are there, and which packages Spark would load. ``lake`` is the format of a lake
+    for which it needs one besides the Kafka connector.
     """
     with items.noting():
         runtime = Runtime.of(environment)
         items.fine(f"Spark is in {runtime.home}, Java is {runtime.java}")
-        names = ",".join([*coordinates(runtime.home), *packages])
+        names = package_names(environment, runtime.home, lake=lake)
         if names and not known_jars(environment, remembered_jars(environment), names):
             hint = "without a way to Maven Central name their jars in CDC_SPARK_JARS, separated by commas"
             items.note(f"Spark loads {names} when it starts for the first time", hint=hint)

@@ -27,6 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
+from cdc.service.spark_packages import CONNECTOR, FORMATS, kafka_connector, lake_package
 from cdc.spark.job.output import after_ivy, without_banners
 
 __all__ = [
@@ -38,10 +39,10 @@ __all__ = [
     "archivable",
     "archive_folder",
     "class_archive",
-    "coordinates",
     "known_jars",
     "launched",
     "mapped",
+    "package_names",
     "remember",
     "remembered_jars",
     "resolving",
@@ -141,7 +142,6 @@ def _remove_unused(folder: Path) -> None:
 
 PACKAGES = "spark.jars.packages"
 
-_ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
@@ -207,13 +207,24 @@ def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 
 
-def coordinates(home: Path) -> list[str]:
-    """Returns the connector's Maven name, with the version of PySpark; nothing if the connector is among the jars of
-    Spark, whose folder is ``home``.
+def package_names(environment: Mapping[str, str], home: Path, *, lake: str | None = None) -> str:
+    """Returns the Maven names, separated by commas, of the packages that the Spark in the folder ``home`` needs: its
+    Kafka connector, unless it is among Spark's own jars, and the package of the lake's format ``lake``.
+
+    Empty if CDC_SPARK_JARS names the jars. Raises UserError if a package does not exist for this version of Spark.
     """
-    if any((home / "jars").glob(f"{_ARTIFACT.partition(':')[2]}-*.jar")):
-        return []
-    return [f"{_ARTIFACT}:{metadata.version('pyspark')}"]
+    if environment.get("CDC_SPARK_JARS"):
+        return ""
+    version = spark_version(home)
+    has_connector = any((home / "jars").glob(f"{CONNECTOR.partition(':')[2]}-*.jar"))
+    names = [] if has_connector else [kafka_connector(version)]
+    return ",".join([*names, *([lake_package(lake, version)] if lake in FORMATS else [])])
+
+
+def spark_version(home: Path) -> str:
+    """Returns the version of the Spark in the folder ``home``, which need not be that of an installed PySpark."""
+    core = next((home / "jars").glob("spark-core_*.jar"), None)
+    return core.stem.partition("-core_")[2].partition("-")[2] if core else metadata.version("pyspark")
 
 
 # The second compiler and the parallel collector save time only in longer runs. The initial metaspace is enlarged, since
@@ -354,26 +365,26 @@ def launched(
     runtime: Runtime,
     environment: Mapping[str, str],
     *,
-    packages: Sequence[str] = (),
+    lake: str | None = None,
     java: Sequence[str] = (),
     progress: bool = False,
     archived: bool = True,
 ) -> Iterator[tuple[DriverJvm, Remember]]:
     """Starts a JVM. Yields the JVM, and the function that the caller must call once Spark runs in the JVM.
 
-    ``packages`` are the Maven names of the packages that Spark needs besides the Kafka connector; ``java`` are options
+    ``lake`` is the format of a lake for which Spark needs a package besides the Kafka connector; ``java`` are options
     of the JVM. With ``archived`` the JVM's classes are archived when the JVM ends, unless an archive exists.
     """
     home = runtime.home
     environment = environment_of(home, environment)
-    names = ",".join([*coordinates(home), *packages])
+    names = package_names(environment, home, lake=lake)
     plain, kept = archivable(environment, home=home), remembered_jars(environment)
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
     java = with_one_collector(java, environment)
     # A first run does not know the jars yet, so its class path differs from the class path of later runs. Later runs
     # could not use its archive, so it writes none.
-    knows_all = bool(jars) or not names
+    knows_all = bool(jars) or not (names or environment.get("CDC_SPARK_JARS"))
     with written(archive, possible=plain and knows_all and archived) as writing:
         arguments = [*resolving(environment, jars, names), *_settings([*java, *(writing or mapped(archive))], progress)]
         with driver_jvm(arguments, environment) as jvm:

@@ -1,7 +1,7 @@
 """Creates the Spark session, in this process or as spark-submit prepared it, configures it for the size of an audit,
 and stops it.
 
-The module patches PySpark, so that it looks up each Java class for columns only once: every look-up searches 300 jars.
+PySpark is patched, so that it looks up each Java class for columns only once: every look-up searches 300 jars.
 """
 
 import atexit
@@ -14,9 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
 
-from py4j.java_gateway import JavaMember
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
@@ -27,6 +25,7 @@ from cdc.spark.input.sql_meaning import MEANING, with_meaning
 from cdc.spark.job.launch import Runtime, launched
 from cdc.spark.job.options import is_small
 from cdc.spark.job.output import after_ivy, without_banners
+from cdc.spark.private_names import has_stopped, java_class, look_up_once
 
 __all__ = [
     "CODE_CACHE",
@@ -36,9 +35,7 @@ __all__ = [
     "cancel_jobs",
     "cancelling",
     "configure_for",
-    "has_stopped",
     "log_stage",
-    "look_up_once",
     "session",
     "started",
     "stop",
@@ -109,14 +106,6 @@ def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 
 
-def has_stopped(spark: SparkSession) -> bool:
-    """Whether Spark or its JVM has stopped."""
-    try:
-        return bool(spark.sparkContext._jsc.sc().isStopped())
-    except (Py4JError, OSError):
-        return True
-
-
 def stop(spark: SparkSession) -> None:
     """Stops Spark, unless it has stopped already."""
     if not has_stopped(spark):
@@ -128,40 +117,14 @@ def cancel_jobs(spark: SparkSession) -> None:
     cancelled jobs."""
     try:
         spark.sparkContext.setLogLevel("OFF")
-        jvm = spark.sparkContext._jvm
-        assert jvm is not None  # the JVM exists as long as the context
         # Interrupted threads print stack traces to standard error directly, not through the log.
-        jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+        nothing = java_class(spark, "java.io.OutputStream").nullOutputStream()
+        java_class(spark, "java.lang.System").setErr(java_class(spark, "java.io.PrintStream")(nothing))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
         # If the JVM has stopped, its jobs have stopped, too, and nothing is left to cancel.
         if not has_stopped(spark):
             raise
-
-
-_CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "PythonSQLUtils")
-
-
-class _Static:
-    """A Java class that looks up each of its static methods only once."""
-
-    def __init__(self, java_class: Any) -> None:
-        self._class = java_class
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._class, name)
-        if isinstance(found, JavaMember):
-            setattr(self, name, found)
-        return found
-
-
-def look_up_once(spark: SparkSession) -> None:
-    """Caches the classes in ``_CLASSES`` under the names that PySpark requests from its JVM."""
-    jvm = spark._jvm
-    assert jvm is not None  # the JVM exists as long as the context
-    for name in _CLASSES:
-        if not isinstance(getattr(jvm, name), _Static):
-            setattr(jvm, name, _Static(getattr(jvm, name)))
 
 
 # Logs the stages of an audit that takes minutes: the audit prints nothing else before its verdict.
@@ -184,16 +147,16 @@ def started(
     environment: Mapping[str, str],
     name: str,
     *,
-    packages: Sequence[str] = (),
+    lake: str | None = None,
     settings: Mapping[str, str] | None = None,
     java: Sequence[str] = (),
 ) -> SparkSession:
     """Starts a session called ``name`` with these ``settings``.
 
     Spark runs on this machine, unless spark-submit runs this program or PYSPARK_SUBMIT_ARGS of the ``environment``
-    names a master. ``packages`` are the Maven names of the packages that Spark needs besides its Kafka connector;
+    names a master. ``lake`` is the format of a lake for which Spark needs a package besides its Kafka connector;
     CDC_SPARK_JARS (a comma-separated list of jars) replaces both. ``java`` are options for the JVM that is started here
-    if PYSPARK_SUBMIT_ARGS is not set.
+    if PYSPARK_SUBMIT_ARGS is not set. Raises UserError if a package does not exist for this version of Spark.
     """
     if "PYSPARK_GATEWAY_PORT" in environment:
         return _with_our_signals(lambda: session(name, settings))
@@ -206,7 +169,7 @@ def started(
     until_exit = ExitStack()
     atexit.register(until_exit.close)
     jvm, keep = until_exit.enter_context(
-        launched(Runtime.of(environment), environment, packages=packages, java=java, archived=False)
+        launched(Runtime.of(environment), environment, lake=lake, java=java, archived=False)
     )
     jvm.require_started()
     spark = _with_our_signals(lambda: session(name, settings))

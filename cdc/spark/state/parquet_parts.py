@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from cdc.errors import UserError
 from cdc.spark.folders import Folder
 from cdc.spark.input.records import with_new_fields
+from cdc.spark.private_names import hadoop_settings, java_class
 from cdc.spark.state.coverage import START_OVER, Covered, Held, needed_later, newest_rows, rows_upto, sorted_layer
 from cdc.spark.state.folder import files
 
@@ -24,7 +25,6 @@ __all__ = ["ParquetParts", "part_key", "rows_in", "write"]
 # An executor writes to the path on its own machine. If that folder is not shared with the driver, the files are lost
 # without an error: the driver commits the files that it finds, and it may find none.
 
-# Classes are looked up by their whole names: Py4J would look up each part of a dotted name in 300 jars.
 _CLASSES = (
     "org.apache.hadoop.fs.Path", "org.apache.parquet.hadoop.util.HadoopInputFile",
     "org.apache.parquet.hadoop.ParquetFileReader",
@@ -77,12 +77,9 @@ def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
     """Counts the rows in the Parquet files of ``name`` in ``folder``; the driver reads the counts from the files'
     footers.
     """
-    jvm = spark._jvm
-    assert jvm is not None  # the JVM exists as long as the context
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    rows = 0
+    hadoop, rows = hadoop_settings(spark), 0
     # Each class is looked up once, by its whole name.
-    hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
+    hadoop_paths, files, readers = (java_class(spark, name) for name in _CLASSES)
     for entry in folder.entries(name):
         if not entry.name.endswith(".parquet"):
             continue

@@ -2,9 +2,13 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from cdc.spark.job.launch import coordinates, known_jars, remember, resolving
+import pytest
 
-ARTIFACT = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
+from cdc.errors import UserError
+from cdc.service.spark_packages import kafka_connector
+from cdc.spark.job.launch import known_jars, package_names, remember, resolving
+
+ARTIFACT = kafka_connector(version("pyspark"))
 
 
 def test_jars_that_are_named_are_on_the_class_path_where_nothing_else_sets_it(tmp_path: Path) -> None:
@@ -49,12 +53,24 @@ def test_what_spark_resolved_is_remembered_without_what_it_has_itself(tmp_path: 
         assert known_jars({}, kept, ARTIFACT) == []
 
 
-def test_a_spark_that_has_the_connector_resolves_nothing(tmp_path: Path) -> None:
+def test_the_version_of_spark_decides_which_packages_it_needs(tmp_path: Path) -> None:
     jars = tmp_path / "jars"
     jars.mkdir()
-    (jars / "spark-sql_2.13-4.0.0.jar").touch()
-    assert coordinates(tmp_path) == [ARTIFACT]
-    (jars / f"spark-sql-kafka-0-10_2.13-{version('pyspark')}.jar").touch()
-    assert coordinates(tmp_path) == []
+    (jars / "spark-core_2.13-4.1.9-emr-1.jar").touch()
+    connector, delta = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1", "io.delta:delta-spark_4.1_2.13:4.4.0"
+    assert package_names({}, tmp_path) == package_names({}, tmp_path, lake="parquet") == connector
+    assert package_names({}, tmp_path, lake="delta") == f"{connector},{delta}"
+    (jars / "spark-sql-kafka-0-10_2.13-4.1.9-emr-1.jar").touch()
+    assert package_names({}, tmp_path) == ""
+    assert package_names({}, tmp_path, lake="delta") == delta
     assert known_jars({}, tmp_path / "kept.json", "") == []
     assert resolving({}, [], "") == []
+
+
+def test_another_spark_is_refused_unless_its_jars_are_named(tmp_path: Path) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / "spark-core_2.12-3.5.9.jar").touch()
+    with pytest.raises(UserError, match=r"Spark 3\.5\.9 is not supported"):
+        package_names({}, tmp_path)
+    assert package_names({"CDC_SPARK_JARS": "/a.jar"}, tmp_path, lake="iceberg") == ""

@@ -5,7 +5,7 @@ import pytest
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import BEGINS_COPY, CASCADES, ENDS_COPY, Act
 from cdc.spark.frames.schema_history import Columns, History, Statement, Told, existing
-from cdc.spark.frames.versions import plan, plan_of_changes
+from cdc.spark.frames.versions import plan, plan_of_changes, plan_of_feed
 
 NAME, URI = ("d", "t"), "flv://l/d/t"
 COLUMNS: Columns = (("id", "int"), ("n", "int"))
@@ -138,3 +138,44 @@ def test_a_copy_tells_of_foreign_keys_that_no_statement_tells() -> None:
                     plan(found, NAME, 10, cut=True)
             else:
                 assert plan(found, NAME, 10, cut=True).keyed
+
+
+@pytest.mark.parametrize(("acts", "at", "last"), [
+    ((Act(6, 0, "TruncateTable", URI),), 6, 6),
+    ((Act(6, 0, BEGINS_COPY, URI), Act(8, 1, ENDS_COPY, URI)), 6, 6),
+    ((Act(6, 0, "DropTable", URI), Act(7, 0, "CreateTable", URI)), 6, 6),
+    ((Act(6, 0, "AlterTable", URI),), 6, 6),
+    ((Act(6, 0, "SkipEvent", URI),), 6, 6),
+    ((Act(6, 0, "RenameTable", URI, to=OTHER), Act(7, 0, "RenameTable", OTHER, to=URI)), 6, 7),
+])  # fmt: skip
+def test_a_feed_stops_where_rows_changed_without_records(acts: tuple[Act, ...], at: int, last: int) -> None:
+    found = history(*acts, keys={1: ("id",), 9: ("id",)})
+    for since in (0, 3, 5):
+        with pytest.raises(UserError, match=f"at sequence {at} rows of the table changed without a record of each"):
+            plan_of_feed(found, NAME, 10, since=since, cut=False)
+    assert plan_of_feed(found, NAME, 10, since=last, cut=False).columns == COLUMNS
+    assert plan_of_feed(found, NAME, 5, since=0, cut=False).stretches[0].first == 0, "it comes later"
+
+
+def test_a_feed_without_a_beginning_is_what_the_table_is_made_of() -> None:
+    found = history(Act(6, 0, "TruncateTable", URI), keys={1: ("id",), 9: ("id",)})
+    feed, table = plan_of_feed(found, NAME, 10, since=None, cut=False), plan(found, NAME, 10, cut=False)
+    assert [each.first for each in feed.stretches] == [each.first for each in table.stretches] == [6]
+    assert not feed.keyed and table.keyed
+
+
+def test_a_feed_since_before_the_table_was_there() -> None:
+    created = Act(5, 0, "CreateTable", URI)
+    found = history(Act(2, 0, "DropTable", URI), created, keys={6: ("id",)})
+    assert plan_of_feed(found, NAME, 10, since=3, cut=False).columns == COLUMNS
+    with pytest.raises(UserError, match="at sequence 2 rows"):
+        plan_of_feed(found, NAME, 10, since=1, cut=False)
+    never = History((Act(0, 0, "CreateTable", OTHER), created), {}, found.told, silent_cascades=False)
+    assert plan_of_feed(never, NAME, 10, since=1, cut=False).columns == COLUMNS
+
+
+def test_a_feed_passes_an_alter_that_changes_no_row() -> None:
+    found = history(Act(6, 0, "AlterTable", URI), keys={1: ("id",), 9: ("id",)})
+    text = Statement("ALTER TABLE t ADD INDEX (n)", frozenset({"STRICT_TRANS_TABLES"}), "utf8mb4", True)
+    harmless = History(found.acts, {6: text}, found.told, silent_cascades=False)
+    assert len(plan_of_feed(harmless, NAME, 10, since=3, cut=False).stretches) == 2
