@@ -120,18 +120,7 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         help="make the follower a leader: check that everything is applied, create the leader's triggers and events, "
         "and print what to change elsewhere; no consumer may run. Exit status 0, or 2 and nothing is changed",
     )
-    what.add_argument(
-        "--pause",
-        action="store_true",
-        help="have the running consumer apply nothing more until --resume; this and the next two need metrics.token",
-    )
-    what.add_argument("--resume", action="store_true", help="have the running consumer apply again after --pause")
-    what.add_argument(
-        "--rate",
-        metavar="ROWS",
-        type=not_negative,
-        help="have the running consumer apply at most so many rows a second until it ends; 0: without a limit",
-    )
+    _add_commands(what)
     what.add_argument(
         "--retry-parked",
         action="store_true",
@@ -150,6 +139,22 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="do without the record of this sequence, where the follower refuses it, or without all that it refuses of "
         "this table until that is copied again (cdc-producer PROFILE --copy); may be given several times",
+    )
+
+
+def _add_commands(what: argparse._ActionsContainer) -> None:
+    """Adds the commands to a running consumer to a group of options."""
+    what.add_argument(
+        "--pause",
+        action="store_true",
+        help="have the running consumer apply nothing more until --resume; this and the next two need metrics.token",
+    )
+    what.add_argument("--resume", action="store_true", help="have the running consumer apply again after --pause")
+    what.add_argument(
+        "--rate",
+        metavar="ROWS",
+        type=not_negative,
+        help="have the running consumer apply at most so many rows a second until it ends; 0: without a limit",
     )
 
 

@@ -155,7 +155,9 @@ class Audits(threading.Thread):
         sides = ["--leader", self._stage.profile("source"), "--follower", self._stage.profile("capture")]
         kept = ["--report", folder / "report", "--state", folder / "state"]
         done = subprocess.run([BIN / "cdc-audit", *sides, *kept], capture_output=True, text=True, check=False)
-        return _Verdict(done.returncode, f"{done.stdout}{done.stderr}"[-2000:])
+        lines = f"{done.stdout}{done.stderr}".splitlines()
+        said = "\n".join(line for line in lines if not line.startswith("\tat "))  # without Java's stack traces
+        return _Verdict(done.returncode, said[-2000:])
 
     def _on_follower(self, statement: str) -> None:
         with self._stage.follower.root() as connection, connection.cursor() as cursor:
