@@ -37,7 +37,7 @@ _LOG_SECONDS = 10.0
 
 @dataclass(slots=True)
 class LeftOut:
-    """What was left out of the parked tables of a follower at ``checkpoint``. The source of ``startup`` must not be
+    """Ends the parking of the tables of a follower at ``checkpoint``. The source of ``startup`` must not be
     started yet. ``copied`` is the base copy with which the follower began.
 
     The methods return early if the program is stopped. They raise UserError or PromiseError if the tables stay parked,

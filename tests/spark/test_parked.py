@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 def test_parked_tables_are_not_compared_until_they_are_right_again(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, spark: SparkSession
 ) -> None:
-    """What was left out is applied. Long runs park both tables again, with a statement, and audit once more while the
-    first of them is copied, and when both are.
+    """After --retry-parked there is no drift. Long runs park both tables again, with a statement, and audit once more
+    while the first of them is copied, and when both are.
     """
     name = "audited_parked"
     only = {"producer": {"start": "now"}, "filters": {"include_dbs": [name, "cdc"]}}

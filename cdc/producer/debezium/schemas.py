@@ -24,7 +24,7 @@ _MILLISECONDS = 3  # the largest number of fractional digits that Debezium write
 
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
-    """What a column's schema depends on. ``members`` are those of an ENUM or SET; ``default`` is the default value in
+    """The properties of a column that its schema depends on. ``members`` are those of an ENUM or SET; ``default`` is the default value in
     the form of the column's values in messages, None if the column has none.
     """
 

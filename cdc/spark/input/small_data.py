@@ -102,7 +102,7 @@ def cached(frame: DataFrame) -> DataFrame:
     whole plan with each query before it finds the cached data.
     """
     # Spark reads a block of MEMORY_AND_DISK that went to disk back into memory as a whole, and a block contains all
-    # records of a task: with 100,000 records of 3 kB in a task, a heap of 1 GB was not enough.
+    # records of a task: for an audit of 2,400,000 records of the soak (tests/soak) a heap of 1 GB was not enough.
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK if is_tiny(frame) else StorageLevel.DISK_ONLY)
     _PERSISTED.setdefault(frame.sparkSession, []).append(kept)
     return frame_of_cache(kept)

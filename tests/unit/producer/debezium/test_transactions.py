@@ -26,7 +26,7 @@ def record(table: str, rows: int, *, transaction: str = "uuid:1", last: bool = F
 
 
 def told(envelopes: Envelopes, *records: Record) -> Iterator[Any]:
-    """What the messages say of transactions, in short."""
+    """Returns a short form of the messages about transactions."""
     for each in records:
         found = list(envelopes.messages(each, DETAILS, server_id=3, thread=9, now_ns=1))
         if (ended := envelopes.ended(each)) is not None:
