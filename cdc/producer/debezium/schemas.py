@@ -24,8 +24,8 @@ _MILLISECONDS = 3  # the largest number of fractional digits that Debezium write
 
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
-    """The properties of a column that its schema depends on. ``members`` are those of an ENUM or SET; ``default`` is the default value in
-    the form of the column's values in messages, None if the column has none.
+    """The properties of a column that its schema depends on. ``members`` are those of an ENUM or SET; ``default`` is
+    the default value in the form of the column's values in messages, None if the column has none.
     """
 
     name: str

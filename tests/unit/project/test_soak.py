@@ -47,7 +47,7 @@ def texts(appends: Appends, before: dict[int, list[int]]) -> list[str]:
 def faults_of(
     workload: list[Transaction], order: list[Appends], reads: list[dict[int, list[int]]], data: st.DataObject
 ) -> list[str]:
-    """Returns the faults that a history finds if its three sources come interleaved at random, each in its own order."""
+    """Returns the faults that a history finds if its three sources come in a random order, each in its own."""
     history, before = GrowingHistory(), states(order)
     sources = [
         [lambda each=each: history.confirm(each) for each in workload],
