@@ -46,7 +46,14 @@ class Piece:
         self._reads: SimpleQueue[Read] = SimpleQueue()
         clock, rate = itertools.count(), given.rate / given.sessions
         self.writers = [
-            Appending(stage.leader, rate=rate, numbers=self.numbers, clock=clock, confirmed=self._confirmed)
+            Appending(
+                stage.leader,
+                rate=rate,
+                large_every=given.large_every,
+                numbers=self.numbers,
+                clock=clock,
+                confirmed=self._confirmed,
+            )
             for _ in range(given.sessions)
         ]
         self.others = Others(stage.leader, ddl_seconds=given.ddl_seconds, first=state["pieces"] * 100_000)
@@ -160,7 +167,8 @@ def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.soak", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--rate", type=float, default=200, help="transactions a second, of six appends on average")
+    parser.add_argument("--rate", type=float, default=200, help="transactions a second")
+    parser.add_argument("--large-every", type=int, default=10, help="one of so many transactions has forty appends")
     parser.add_argument("--sessions", type=int, default=3)
     parser.add_argument("--ddl-seconds", type=float, default=60)
     parser.add_argument("--audit-seconds", type=float, default=600)

@@ -20,7 +20,7 @@ DATABASE = "soak"
 _KEYS, _PER_KEY = 60, 40  # lists that are appended to at a time, and about so many numbers in each
 PER_WINDOW = _KEYS * _PER_KEY
 _APPEND = "INSERT INTO lists (k, v) VALUES ({key}, '{number}') ON DUPLICATE KEY UPDATE v = CONCAT(v, ' {number}')"
-_LARGE, _LARGE_EVERY = 40, 10
+_LARGE = 40
 _TRIED_AGAIN = (1205, 1213)  # a wait for a lock that took too long, a deadlock
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS lists (k INT PRIMARY KEY, v TEXT)",
@@ -35,7 +35,9 @@ def window_of(number: int) -> int:
 
 
 class Appending(threading.Thread):
-    """A session that appends until ``stop``: ``rate`` transactions a second, of one to four appends, some of forty.
+    """A session that appends until ``stop``: ``rate`` transactions a second, of one to four appends.
+
+    One of ``large_every`` has forty.
 
     ``numbers`` and ``clock`` are shared by all sessions. What the leader has confirmed goes into ``confirmed``.
     ``failure`` is what has ended the thread.
@@ -46,6 +48,7 @@ class Appending(threading.Thread):
         leader: MySql,
         *,
         rate: float,
+        large_every: int,
         numbers: "itertools.count[int]",
         clock: "itertools.count[int]",
         confirmed: "SimpleQueue[Transaction]",
@@ -53,6 +56,7 @@ class Appending(threading.Thread):
         super().__init__(daemon=True)
         self._leader = leader
         self._pause = 1 / rate
+        self._large_every = large_every
         self._numbers, self._clock = numbers, clock
         self._confirmed = confirmed
         self._chance = random.Random()
@@ -71,7 +75,7 @@ class Appending(threading.Thread):
             self.failure = failure
 
     def _transaction(self, connection: Any) -> None:
-        size = _LARGE if self._chance.randrange(_LARGE_EVERY) == 0 else self._chance.randint(1, 4)
+        size = _LARGE if self._chance.randrange(self._large_every) == 0 else self._chance.randint(1, 4)
         begun, numbers = next(self._clock), [next(self._numbers) for _ in range(size)]
         first = window_of(numbers[0])
         # Sessions that lock keys in ascending order seldom wait for one another in a circle.
