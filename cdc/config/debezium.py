@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from cdc.config.topic_names import PER_TABLE, Topics, debezium_transactions, require_prefix
+from cdc.config.topic_names import PER_TABLE, Topics, debezium_heartbeats, debezium_transactions, require_prefix
 from cdc.errors import UserError
 
-__all__ = ["CDC", "DEBEZIUM", "Debezium", "require_format", "require_other_topics"]
+__all__ = ["CDC", "DEBEZIUM", "Debezium", "require_format", "require_mergeable", "require_other_topics"]
 
 CDC, DEBEZIUM = "cdc", "debezium"  # the formats of kafka.format
 
@@ -29,6 +29,31 @@ def require_format(formats: Collection[str], *, transactions: bool) -> None:
             code="CDC-PROFILE-FORMAT",
             where="profile key kafka.format",
             hint="leave kafka.transactions out, or debezium in kafka.format",
+        )
+
+
+def require_mergeable(formats: Collection[str], modes: "Debezium", *, dedupe_ms: int) -> None:
+    """Raises UserError if the messages of a row are to be merged (producer.dedupe_ms), or merged messages are to have
+    some of their columns only, and ``modes`` or the ``formats`` of kafka.format exclude that.
+    """
+    keys, reason = "", ""
+    if dedupe_ms and DEBEZIUM not in formats:
+        keys, reason = "producer.dedupe_ms and kafka.format", "only Debezium's messages are merged, no records"
+    elif dedupe_ms and modes.provide_transaction_metadata:
+        keys = "producer.dedupe_ms and debezium.provide_transaction_metadata"
+        reason = "a merged message belongs to several transactions"
+    elif modes.changed_columns_only and not dedupe_ms:
+        keys = "debezium.changed_columns_only and producer.dedupe_ms"
+        reason = "only where messages are merged, they may have some of their columns"
+    elif modes.changed_columns_only and modes.schemas_enable:
+        keys = "debezium.changed_columns_only and debezium.schemas_enable"
+        reason = "a message with a schema has all columns"
+    if keys:
+        raise UserError(
+            f"the settings exclude one another: {reason}",
+            code="CDC-PROFILE-FORMAT",
+            where=f"profile keys {keys}",
+            hint="change one of the two (docs/debezium.md, Merged messages)",
         )
 
 
@@ -74,7 +99,8 @@ def _in_metrics(name: str) -> str:
 class Debezium:
     """The settings of Debezium's messages; each has the name of the setting in Debezium's MySQL connector, with ``_``
     for a dot; ``schemas_enable`` is the setting of Kafka Connect's JsonConverter. ``topic_prefix`` is the name of the
-    leader there; empty means ``mysql_resource_name``.
+    leader there; empty means ``mysql_resource_name``. ``changed_columns_only`` is for merged messages, which Debezium
+    does not have.
     """
 
     topic_prefix: str = ""
@@ -91,11 +117,17 @@ class Debezium:
     provide_transaction_metadata: bool = False
     schemas_enable: bool = False
     include_schema_changes: bool = False
+    heartbeat_interval_ms: int = field(default=0, metadata={"range": (0, 86_400_000)})
+    changed_columns_only: bool = False
 
     def topics_beside(self, prefix: str) -> tuple[str, ...]:
         """Returns the topics of messages that belong to no table, for the leader's name ``prefix``."""
-        transactions = (debezium_transactions(prefix),) if self.provide_transaction_metadata else ()
-        return (*transactions, prefix) if self.include_schema_changes else transactions
+        found = {
+            debezium_transactions(prefix): self.provide_transaction_metadata,
+            debezium_heartbeats(prefix): bool(self.heartbeat_interval_ms),
+            prefix: self.include_schema_changes,
+        }
+        return tuple(name for name, has_messages in found.items() if has_messages)
 
     def __post_init__(self) -> None:
         """Raises UserError for a prefix that can't be part of a topic's name."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from cdc.config.debezium import CDC, DEBEZIUM, Debezium, require_format, require_other_topics
+from cdc.config.debezium import CDC, DEBEZIUM, Debezium, require_format, require_mergeable, require_other_topics
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.toml_tables import build, lacking, output_of, parsed, resolved, resolved_text, text_of
@@ -358,6 +358,7 @@ class Producer:
     commit_records: int = field(default=10_000, metadata={"range": (1, 1_000_000)})
     commit_bytes: int = field(default=16_000_000, metadata={"range": (1_000, 1_000_000_000)})
     commit_ms: int = field(default=500, metadata={"range": (1, 60_000)})
+    dedupe_ms: int = field(default=0, metadata={"range": (0, 10_000)})
     record_bytes: int = field(default=900_000, metadata={"range": (1_000, 100_000_000)})
     message_bytes: int = field(default=8_000_000, metadata={"range": (1_000, 100_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
@@ -488,13 +489,14 @@ class Profile:
     web: Web = field(default_factory=Web)
 
     def __post_init__(self) -> None:
-        """Raises UserError for invalid renames, and for a leader's name that Debezium's topics can't have or that would
-        give them the names of other topics.
+        """Raises UserError for invalid renames, for a leader's name that Debezium's topics can't have or that would
+        give them the names of other topics, and for settings of Debezium's messages that exclude one another.
         """
         Renames(self.renames, own=self.consumer.schema)
         if DEBEZIUM in self.kafka.format:
             prefix = self.debezium_prefix
             require_other_topics(prefix, self.kafka.topics(), more=self.debezium.topics_beside(prefix))
+        require_mergeable(self.kafka.format, self.debezium, dedupe_ms=self.producer.dedupe_ms)
 
     @property
     def debezium_prefix(self) -> str:

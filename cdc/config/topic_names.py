@@ -29,6 +29,7 @@ __all__ = [
     "PER_TABLE",
     "SINGLE",
     "Topics",
+    "debezium_heartbeats",
     "debezium_topic",
     "debezium_transactions",
     "is_debezium_topic",
@@ -152,9 +153,14 @@ def debezium_transactions(prefix: str) -> str:
     return f"{prefix}.transaction"
 
 
+def debezium_heartbeats(prefix: str) -> str:
+    """Returns the topic of the heartbeats of a leader, in Debezium's format."""
+    return f"__debezium-heartbeat.{prefix}"
+
+
 def is_debezium_topic(prefix: str, name: str) -> bool:
-    """Whether ``name`` is a topic of messages in Debezium's format: of a table, of transactions, or of changes of
-    schemas, which has the name ``prefix``. False if there is no prefix.
+    """Whether ``name`` is a topic of messages in Debezium's format that belong to records: of a table, of transactions,
+    or of changes of schemas, which has the name ``prefix``. False if there is no prefix.
     """
     return bool(prefix) and (name == prefix or name.startswith(f"{prefix}."))
 

@@ -43,6 +43,7 @@ class ProducerMetrics:
         self._known_transactions = self._known_filtered = 0
         self._copied = self._known_copied = (0, 0)  # rows, bytes
         self._tables_left = 0
+        self._deduplicated = self._known_deduplicated = 0
         self._unrepeatable = self._known_unrepeatable = 0
         self._copying: Callable[[], Copying | None] = lambda: None
         self._commits, self._delays = Histogram(), Histogram()
@@ -59,7 +60,7 @@ class ProducerMetrics:
         self._source, self._entry, self._copying = source, entry, copying
         self._connections += 1
         self._known_transactions = self._known_filtered = 0
-        self._known_copied, self._known_unrepeatable = (0, 0), 0
+        self._known_copied, self._known_unrepeatable, self._known_deduplicated = (0, 0), 0, 0
         self._committed_at = time.monotonic()
 
     def committed(
@@ -83,6 +84,11 @@ class ProducerMetrics:
         self._committed_at = time.monotonic()
         if through_us is not None:
             self._behind.through_us = through_us
+
+    def merged(self, messages: int) -> None:
+        """Notes the number of Debezium's messages that this connection has merged into others."""
+        self._deduplicated += messages - self._known_deduplicated
+        self._known_deduplicated = messages
 
     def copied(self, *, rows: int, size: int, tables_left: int, unrepeatable: int) -> None:
         """Notes the numbers of rows and bytes that this connection has copied, and of tables that are still to be
@@ -109,6 +115,7 @@ class ProducerMetrics:
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
         yield _count("filtered_events", "Rows events and statements that the filters left out.", self._filtered)
+        yield _count("deduplicated", "Debezium's messages that others have replaced (dedupe_ms).", self._deduplicated)
         yield from self._copies()
         yield _count("reconnects", "Times that both servers were connected again.", max(0, self._connections - 1))
         what = "Kafka transactions, and how long their commits took."

@@ -45,6 +45,8 @@ from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.debezium.envelope import Envelopes
+from cdc.producer.debezium.heartbeats import Heartbeats
+from cdc.producer.debezium.row_window import RowWindow
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.changes import Refused
 from cdc.producer.decode.decoder import Decoder, XaTransactions
@@ -323,12 +325,15 @@ def make_debezium(profile: Profile, topics: TopicAdmin, entry: Entry | None) -> 
     """Builds the writer of Debezium's messages of the records after ``entry``."""
     partial = entry.partial if entry else None
     committed = (partial.transaction, entry.debezium_partial) if entry and partial else ("", {})
+    prefix, modes, merges = profile.debezium_prefix, profile.debezium, profile.producer.dedupe_ms > 0
     return DebeziumSink(
         topics,
-        Envelopes(prefix=profile.debezium_prefix, modes=profile.debezium, committed=committed),
+        Envelopes(prefix=prefix, modes=modes, committed=committed, merges=merges),
         resource=profile.mysql_resource_name,
         next_sequence=entry.next_sequence if entry else 0,
         newest=entry.debezium if entry else {},
+        heartbeats=Heartbeats(prefix, interval_ms=modes.heartbeat_interval_ms, schemas=modes.schemas_enable),
+        window=RowWindow(changed_only=modes.changed_columns_only) if merges else None,
     )
 
 
@@ -488,7 +493,7 @@ class _Producer:
                 self.log(
                     "the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED)
                 )
-            received = while_leading(source.chunks(self.stop, lambda: copier.wake), self.profile)
+            received = while_leading(source.chunks(self.stop, lambda: copier.wake, stream.window_end), self.profile)
             with self._counting_commits(sink, entry):
                 stream.replicate(copies.changes(received), until=until, stop=self.stop)
 

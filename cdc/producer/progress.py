@@ -40,7 +40,7 @@ class Progress:
         self._partial = entry.partial
         self.copy = entry.copy
         self._committed_at = time.monotonic()
-        self._moved = self._is_due = False
+        self._moved = self.is_due_at_once = False
         self._file, self._offset = entry.position.file, entry.position.offset
         self.transactions = 0
         self.through_us: int | None = None
@@ -80,7 +80,7 @@ class Progress:
             self._copies(change.state)
 
     def _copies(self, state: CopyState) -> None:
-        self.copy, self._is_due = state.entry, self._is_due or state.at_once
+        self.copy, self.is_due_at_once = state.entry, self.is_due_at_once or state.at_once
         if state.filters is not None:
             # The topic lacks the earlier changes of objects that pass the filters only from now on. So a base copy with
             # which a new follower begins must contain all transactions up to here (``origin``).
@@ -161,7 +161,9 @@ class Progress:
 
         After a ``CopyState`` with ``at_once`` a commit is due at once.
         """
-        return self._is_due or now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
+        return self.is_due_at_once or now - self._committed_at > (
+            _QUIET_SECONDS if self._moved else self._alive_seconds
+        )
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
@@ -175,7 +177,7 @@ class Progress:
         """
         # A transaction that was partially committed before remains so until its end has been read again.
         partial = partial or self._partial
-        self._committed_at, self._moved, self._is_due = time.monotonic(), False, False
+        self._committed_at, self._moved, self.is_due_at_once = time.monotonic(), False, False
         return replace(
             self._entry,
             next_sequence=next_sequence,

@@ -5,6 +5,7 @@ Decides when to commit to Kafka: at once while the leader has no more events, in
 ahead.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -40,14 +41,18 @@ def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Lim
     """Whether to commit after ``change``, because the leader has no more events, or because a limit is reached at the
     end of a transaction.
 
-    A leader transaction that alone reaches the limits is split; the commit log counts its committed part.
+    A leader transaction that alone reaches the limits is split; the commit log counts its committed part. With
+    ``limits.dedupe_ms`` a Kafka transaction stays open for so long, also while the leader has no more events.
     """
     full, now = sink.records >= limits.commit_records or sink.is_full, time.monotonic()
     if not progress.between_transactions:
         return sink.records > 0 and (full or now - sink.begun_at > _MAX_OPEN_SECONDS)
+    open_ms, due = (now - sink.begun_at) * 1000, progress.is_stale(now) or sink.is_heartbeat_due
+    if limits.dedupe_ms:
+        return full or open_ms >= limits.dedupe_ms or progress.is_due_at_once or (due and not sink.records)
     if type(change) is Idle:
-        return sink.records > 0 or progress.is_stale(now)
-    return full or (now - sink.begun_at) * 1000 > limits.commit_ms or progress.is_stale(now)
+        return sink.records > 0 or due
+    return full or open_ms > limits.commit_ms or due
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,14 @@ class Stream:
                 # ``stop`` is checked here, too.
                 if stop.is_set() or until():
                     return
+
+    def window_end(self) -> float:
+        """Returns the time at which the open Kafka transaction is to be committed although the leader has no more
+        events (``time.monotonic()``), infinity if there is none.
+        """
+        if not self.limits.dedupe_ms or not self.progress.between_transactions:
+            return math.inf
+        return self.sink.begun_at + self.limits.dedupe_ms / 1000
 
     def _write(self, change: Change) -> None:
         if isinstance(change, OtherEvent):
@@ -146,6 +159,8 @@ class Stream:
             transactions=self.progress.transactions,
             filtered=self.decoder.filtered + self.router.filtered,
         )
+        if self.sink.debezium is not None:
+            self.metrics.merged(self.sink.debezium.deduplicated)
 
     @contextmanager
     def _complete_transactions_committed(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ library: pyproject.toml pins its exact version, and tests/unit/producer/test_pri
 or the binlog from another position.
 """
 
+import math
 import re
 import select
 import ssl
@@ -152,10 +153,14 @@ class BinlogSource:
         return 0.0 if since is None else time.monotonic() - since
 
     def chunks(
-        self, stop: threading.Event, wake: Callable[[], int | None] = lambda: None
+        self,
+        stop: threading.Event,
+        wake: Callable[[], int | None] = lambda: None,
+        until: Callable[[], float] = lambda: math.inf,
     ) -> Iterator[list[RawEvent | SimpleTransaction]]:
         """Yields the events that have arrived, without their checksums. Yields an empty list when the leader has no
-        more events for now, and when the file descriptor that ``wake`` returns, if any, can be read.
+        more events for now, when the file descriptor that ``wake`` returns, if any, can be read, and at the time that
+        ``until`` returns (``time.monotonic()``).
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
         UserError when the leader refuses the position, and PromiseError for a damaged event.
@@ -175,7 +180,7 @@ class BinlogSource:
             if self._packets.fault:
                 raise self._packets.fault
             if not arrived:
-                self._wait(stop, wake())
+                self._wait(stop, wake(), until())
 
     def _receive(self) -> bool:
         """Reads the bytes that have arrived; returns False if they do not complete a packet."""
@@ -203,16 +208,17 @@ class BinlogSource:
             self._received_at = time.monotonic()
         return received >= missing
 
-    def _wait(self, stop: threading.Event, wake: int | None) -> None:
-        """Waits until the socket or ``wake`` can be read. Raises Disconnected if the leader sends nothing for too long,
-        not even a heartbeat.
+    def _wait(self, stop: threading.Event, wake: int | None, until: float) -> None:
+        """Waits until the socket or ``wake`` can be read, or for the time ``until``. Raises Disconnected if the leader
+        sends nothing for too long, not even a heartbeat.
         """
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
-            if select.select(sources, [], [], _SELECT_SECONDS)[0]:
+            seconds = min(_SELECT_SECONDS, max(0.0, until - time.monotonic()))
+            if select.select(sources, [], [], seconds)[0] or time.monotonic() >= until:
                 return
-            waited += _SELECT_SECONDS
+            waited += seconds
             if waited > self._max_silence:
                 raise Disconnected(
                     f"the leader has been silent for {waited:.0f} s", code="CDC-LEADER-GONE", where=self._name

@@ -4,7 +4,6 @@ Each message is derived from a record alone, besides what only the binlog's even
 session's thread), so the same record always becomes the same messages, in the same order.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,7 @@ from cdc.model.position import Position
 from cdc.model.record import COPY, Record, Row
 from cdc.model.values import Value
 from cdc.producer.debezium.defaults import ColumnDefault, default_value
-from cdc.producer.debezium.message import DebeziumMessage, Headers, Heads, rendered
+from cdc.producer.debezium.message import DebeziumMessage, Headers, Heads, RowChange, payload_text, rendered
 from cdc.producer.debezium.schema_changes import SchemaChanges
 from cdc.producer.debezium.schemas import SchemaColumn, envelope_schema, key_schema
 from cdc.producer.debezium.transactions import TransactionCounts
@@ -31,6 +30,7 @@ __all__ = ["VERSION", "Envelopes", "TableDetails", "java_partition"]
 VERSION = "3.4.1.Final"  # the version of Debezium whose messages these are
 _OPERATIONS = {"Add": "c", "Update": "u", "Delete": "d", COPY: "r"}
 _MOST = (1 << 63) - 1
+_Images = tuple[dict[str, Any] | None, dict[str, Any] | None]  # before, after
 _NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
@@ -75,11 +75,20 @@ class Envelopes:
 
     ``counts`` counts the messages of the open transaction; it is None without ``provide_transaction_metadata``.
     ``schema_changes`` builds the messages of statements; it is None without ``include_schema_changes``.
-    ``committed`` is the part of a transaction that is committed to Kafka (``TransactionCounts``).
+    ``committed`` is the part of a transaction that is committed to Kafka (``TransactionCounts``). With ``merges`` the
+    messages contain what is needed to merge those of one row (``RowWindow``).
     """
 
-    def __init__(self, *, prefix: str, modes: Debezium, committed: tuple[str, Mapping[str, Any]] = ("", {})) -> None:
+    def __init__(
+        self,
+        *,
+        prefix: str,
+        modes: Debezium,
+        committed: tuple[str, Mapping[str, Any]] = ("", {}),
+        merges: bool = False,
+    ) -> None:
         self._prefix = prefix
+        self._merges = merges
         self._modes = modes
         self._event: tuple[str, Position] | None = None
         self._rows = 0
@@ -123,7 +132,7 @@ class Envelopes:
         return self.counts.ended(record) if self.counts else None
 
     def _of_row(self, operation: str, row: Row, context: "_Context") -> Iterator[DebeziumMessage]:
-        place, topic = context.place, context.topic
+        place = context.place
         before, after = place.image(row.before), place.image(row.after)
         old = place.key_of(before) if before is not None else None
         new = place.key_of(after) if after is not None else None
@@ -131,41 +140,36 @@ class Envelopes:
             # A new key is another row to readers: the row with the old key is deleted.
             marked: Headers = [(_NEW_KEY, new)]
             yield from self._deleted(old, before, context, marked)
-            value = self._value("c", None, after, context)
-            yield DebeziumMessage(topic, place.key_message(new), value, [(_OLD_KEY, old)])
+            yield self._message("c", new, (None, after), context, [(_OLD_KEY, old)])
         elif operation == "d" and before is not None:
             yield from self._deleted(old, before, context, [])
         else:
-            value = self._value(operation, before, after, context)
-            yield DebeziumMessage(topic, place.key_message(new), value, [])
+            yield self._message(operation, new, (before, after), context, [])
 
     def _deleted(
         self, old: bytes | None, before: dict[str, Any], context: "_Context", headers: Headers
     ) -> Iterator[DebeziumMessage]:
-        topic, key = context.topic, context.place.key_message(old)
-        yield DebeziumMessage(topic, key, self._value("d", before, None, context), headers)
+        yield self._message("d", old, (before, None), context, headers)
         if self._modes.tombstones_on_delete:
-            yield DebeziumMessage(topic, key, None, headers)
+            yield DebeziumMessage(context.topic, context.place.key_message(old), None, headers)
 
-    def _value(
-        self, operation: str, before: dict[str, Any] | None, after: dict[str, Any] | None, context: "_Context"
-    ) -> bytes:
-        record, source, now_ns, _, place = context
-        value = {
-            "before": before,
-            "after": after,
-            "source": source,
+    def _message(
+        self, operation: str, key: bytes | None, images: _Images, context: "_Context", headers: Headers
+    ) -> DebeziumMessage:
+        record, source, now_ns, topic, place = context
+        payload = {
+            "before": images[0],
+            "after": images[1],
+            "source": dict(source) if self._merges else source,  # the next row changes ``source``
             "transaction": self.counts.block(record) if self.counts and not record.of_copy else None,
             "op": operation,
             "ts_ms": now_ns // 1_000_000,
             "ts_us": now_ns // 1000,
             "ts_ns": now_ns,
         }
-        try:
-            text = orjson.dumps(value)
-        except (TypeError, ValueError):  # a number above 64 bits
-            text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        return place.heads.of_value(text)
+        value = place.heads.of_value(payload_text(payload))
+        change = RowChange(payload, place.heads) if self._merges else None
+        return DebeziumMessage(topic, place.key_message(key), value, headers, change)
 
     def _source(self, record: Record) -> dict[str, Any]:
         return {

@@ -2,7 +2,7 @@
 that readers can see in each partition.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, Self
 
 from confluent_kafka import Message
@@ -12,34 +12,88 @@ from cdc.kafka.partitions import backwards, begin_offsets
 from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Partition, partition_of
+from cdc.producer.debezium.message import Headers
+from cdc.producer.debezium.row_window import Held
 from cdc.producer.sink.topic_admin import TopicAdmin, described
 
-__all__ = ["MADE_OF", "MadeOf", "debezium_partitions", "debezium_visible"]
+__all__ = ["MadeOf", "Visible", "debezium_partitions", "debezium_visible", "headers_of"]
 
 MADE_OF = "cdc_record"
+MERGED = "cdc_merged"
 
 
 class MadeOf(NamedTuple):
     """The header ``cdc_record``: the record of which a message was made, and the ``number`` of the message among the
     messages of that record in the topic.
+
+    ``through`` is the sequence and the number of the last message that the window of a merged message stands for in the
+    partition (header ``cdc_merged``).
     """
 
     resource: str
     sequence: int
     number: int
     checksum: int
+    through: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, message: Message) -> Self | None:
-        """Parses the header of ``message``; returns None for a message that another program has written."""
-        text = dict(message.headers() or []).get(MADE_OF)
+        """Parses the headers of ``message``; returns None for a message that another program has written."""
+        headers = dict(message.headers() or [])
+        text, merged = headers.get(MADE_OF), headers.get(MERGED)
         if not isinstance(text, bytes):
             return None
         resource, *numbers = text.decode().split(" ")
-        return cls(resource, *map(int, numbers))
+        sequence, number, checksum = map(int, numbers)
+        if not isinstance(merged, bytes):
+            return cls(resource, sequence, number, checksum)
+        _, *through = map(int, merged.decode().split(" "))
+        return cls(resource, sequence, number, checksum, (through[0], through[1]))
 
     def text(self) -> str:
         return f"{self.resource} {self.sequence} {self.number} {self.checksum}"
+
+
+def headers_of(held: Held[MadeOf]) -> Headers:
+    """Returns the headers of a message of a window that has ended, or of a message that was in none."""
+    found: Headers = [(MADE_OF, held.mark.text())]
+    if held.through is not None:
+        found.append((MERGED, f"{held.merged} {held.through.sequence} {held.through.number}"))
+    return found
+
+
+class Visible:
+    """The messages of a partition that readers see already, although no entry of the commit log counts their records.
+
+    Messages up to ``through`` that are missing were merged into others, or cancelled one another.
+    """
+
+    def __init__(self, found: dict[tuple[int, int], int], *, through: tuple[int, int] | None) -> None:
+        self._found = found
+        self._newest = max(found)
+        self._through = through
+
+    @classmethod
+    def of(cls, marks: Iterable[MadeOf]) -> Self | None:
+        """Returns the messages with ``marks``; None if there are none."""
+        known = [*marks]
+        found = {(made.sequence, made.number): made.checksum for made in known}
+        through = max((made.through for made in known if made.through), default=None)
+        return cls(found, through=through) if found else None
+
+    def has(self, made: MadeOf) -> bool:
+        """Whether readers see the message, or one that it was merged into. Raises ValueError if they see a later one,
+        but not this one, or if theirs was made of another record.
+        """
+        at = made.sequence, made.number
+        found = self._found.get(at)
+        if found is None and self._through is not None and at <= self._through:
+            return True
+        if at > self._newest:
+            return False
+        if found != made.checksum:
+            raise ValueError(made)
+        return True
 
 
 def debezium_partitions(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:

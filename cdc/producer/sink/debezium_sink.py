@@ -4,7 +4,7 @@ Each message names, in the header ``cdc_record``, the record that it was made of
 sequence, the number of the message among the record's messages in that topic, and the record's CRC-32. A partition gets
 its messages in this order, and none while an unfinished transaction blocks it. So the newest message that readers can
 see in a partition shows which messages are still to be written there, also if readers see a Kafka transaction in some
-topics and not in others.
+topics and not in others. With a ``RowWindow``, the messages of rows wait for the end of the Kafka transaction.
 """
 
 import time
@@ -24,7 +24,9 @@ from cdc.model.position import Partition, partition_name, partition_of
 from cdc.model.record import Record
 from cdc.producer.binlog.events import HEADER_BYTES
 from cdc.producer.debezium.envelope import Envelopes, TableDetails, java_partition
+from cdc.producer.debezium.heartbeats import Heartbeats
 from cdc.producer.debezium.message import DebeziumMessage
+from cdc.producer.debezium.row_window import Held, RowWindow
 from cdc.producer.decode.changes import (
     Begin,
     Change,
@@ -38,7 +40,7 @@ from cdc.producer.decode.changes import (
     TableShape,
 )
 from cdc.producer.large_rows import checksum
-from cdc.producer.sink.debezium_marks import MADE_OF, MadeOf
+from cdc.producer.sink.debezium_marks import MadeOf, Visible, headers_of
 from cdc.producer.sink.kafka_transactions import KafkaTransactions
 from cdc.producer.sink.leader_columns import LeaderColumns
 from cdc.producer.sink.record_parts import Message
@@ -60,15 +62,13 @@ class _Topic:
 
     partitions: int
     written: int = 0
-    # Maps each partition to the messages that readers see already: to the checksum of their record, by sequence and
-    # number.
-    visible: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    visible: dict[int, Visible] = field(default_factory=dict)
 
 
 class DebeziumSink:
     """Writes the messages of the records from ``next_sequence`` on; ``newest`` is the newest sequence in each
     ``topic/partition``, as in the commit log's entries. ``leader`` is set before the first write if messages contain
-    what only the leader shows of a table.
+    what only the leader shows of a table. ``window`` merges the messages of rows, if it is set.
     """
 
     def __init__(
@@ -79,7 +79,11 @@ class DebeziumSink:
         resource: str,
         next_sequence: int,
         newest: Mapping[str, int],
+        heartbeats: Heartbeats,
+        window: RowWindow[MadeOf] | None = None,
     ) -> None:
+        self._heartbeats = heartbeats
+        self._window = window
         self._admin = topics
         self._envelopes = envelopes
         self._resource = quote(resource, safe="")
@@ -91,6 +95,7 @@ class DebeziumSink:
         self._topics: dict[str, _Topic] = {}
         self._details: dict[Table, tuple[TableShape | None, TableDetails]] = {}
         self._thread: int | None = None
+        self._is_altered = False  # whether a table's columns may be others than in the messages that are held
         self.leader: LeaderColumns | None = None
 
     def note(self, change: Change) -> None:
@@ -124,7 +129,7 @@ class DebeziumSink:
                 topics = self._of_rows_topics({chunk.table})
             case Statement() | Copied() if self._envelopes.schema_changes is not None:
                 topics = {self._envelopes.schema_changes.topic}
-        return topics - self._topics.keys()
+        return (topics | self._heartbeats.topics) - self._topics.keys()
 
     def _of_rows_topics(self, tables: set[Table]) -> set[str]:
         topics = {debezium_topic(self._admin.debezium_prefix, *each) for each in tables}
@@ -144,7 +149,7 @@ class DebeziumSink:
         for name, partitions in self._admin.open_debezium(names).items() if names else ():
             topic = _Topic(partitions)
             for number in range(partitions):
-                if found := self._visible((name, number)):
+                if (found := Visible.of(self._new_marks((name, number)))) is not None:
                     topic.visible[number] = found
             self._topics[name] = topic
 
@@ -156,12 +161,45 @@ class DebeziumSink:
         record = Record.parse(bytes(message.value), where=f"record {sequence}")
         of_record, size = 0, 0
         numbers: Counter[str] = Counter()  # a message has its number among those of its topic
+        is_statement = record.operation == "Query"
+        if is_statement or self._is_altered:
+            # Images of before and after a statement may have different columns, so they are not merged.
+            self.write_held(batch)
         for each in self._made(record, message):
             of_record = of_record or checksum(without_types(message.value))
             mark = MadeOf(self._resource, sequence, numbers[each.topic], of_record)
             numbers[each.topic] += 1
-            size += self._send(each, mark, message.time_ms, batch)
+            size += len(each.key or b"") + len(each.value or b"")
+            place = self._place(each, mark)
+            if self._is_visible(place, mark):
+                self.newest[partition_name(place)] = sequence
+            elif self._window is None or is_statement:
+                self._send(Held(each, place, mark, message.time_ms), batch)
+            else:
+                names = record.uri.database, record.uri.table or ""
+                self._window.add(names, Held(each, place, mark, message.time_ms))
         return size
+
+    def write_held(self, batch: KafkaTransactions) -> None:
+        """Writes the messages that wait for the end of the window; to be called before each commit."""
+        self._is_altered = False
+        for held in self._window.drain() if self._window is not None else ():
+            self._send(held, batch)
+
+    @property
+    def heartbeat_is_due(self) -> bool:
+        return self._heartbeats.topics <= self._topics.keys() and self._heartbeats.is_due(time.monotonic())
+
+    def write_heartbeat(self, batch: KafkaTransactions) -> None:
+        now_ms = int(time.time() * 1000)
+        message = self._heartbeats.message(now_ms, monotonic=time.monotonic())
+        partition = java_partition(message.key, self._topics[message.topic].partitions, number=0)
+        batch.produce(message.topic, message.key, message.value, now_ms, message.headers, partition)
+
+    @property
+    def deduplicated(self) -> int:
+        """The number of messages that others have replaced."""
+        return self._window.saved if self._window is not None else 0
 
     def _made(self, record: Record, message: Message) -> Iterator[DebeziumMessage]:
         yield from (
@@ -197,39 +235,38 @@ class DebeziumSink:
             hint=_ANEW,
         )
 
-    def _send(self, each: DebeziumMessage, mark: MadeOf, time_ms: int, batch: KafkaTransactions) -> int:
-        if each.topic not in self._topics:
-            self.open({each.topic})
-        topic = self._topics[each.topic]
-        number = java_partition(each.key, topic.partitions, number=mark.sequence + mark.number)
-        place = each.topic, number
-        if number not in topic.visible or not self._is_visible(topic.visible[number], mark, place):
-            headers = [*each.headers, (MADE_OF, mark.text())]
-            batch.produce(each.topic, each.key, each.value, time_ms, headers, number)
-        self.newest[partition_name(place)] = mark.sequence
-        return len(each.key or b"") + len(each.value or b"")
+    def _place(self, message: DebeziumMessage, mark: MadeOf) -> Partition:
+        if message.topic not in self._topics:
+            self.open({message.topic})
+        count = self._topics[message.topic].partitions
+        return message.topic, java_partition(message.key, count, number=mark.sequence + mark.number)
 
-    def _is_visible(self, visible: dict[tuple[int, int], int], mark: MadeOf, place: Partition) -> bool:
-        """Whether readers see the message already, so that it is not written again."""
-        found = visible.pop((mark.sequence, mark.number), None)
-        if found is None and (not visible or (mark.sequence, mark.number) > max(visible)):
+    def _send(self, held: Held[MadeOf], batch: KafkaTransactions) -> None:
+        message, (topic, partition) = held.message, held.place
+        headers = [*message.headers, *headers_of(held)]
+        batch.produce(topic, message.key, message.value, held.time_ms, headers, partition)
+        self.newest[partition_name(held.place)] = held.mark.sequence
+
+    def _is_visible(self, place: Partition, mark: MadeOf) -> bool:
+        """Whether readers see the message already, or one that it was merged into, so that it is not written again."""
+        found = self._topics[place[0]].visible.get(place[1])
+        if found is None:
             return False
-        if found != mark.checksum:
+        try:
+            return found.has(mark)
+        except ValueError:
             raise PromiseError(
                 f"readers see messages behind record {mark.sequence} already, or of another record of that number",
                 code="CDC-DEBEZIUM-MESSAGES-LOST",
                 where=f"topic {place[0]}, partition {place[1]}",
                 hint=_ANEW,
-            )
-        return True
+            ) from None
 
-    def _visible(self, partition: Partition) -> dict[tuple[int, int], int]:
-        found: dict[tuple[int, int], int] = {}
+    def _new_marks(self, partition: Partition) -> Iterator[MadeOf]:
         for made in self._marks(partition):
             if made is None or made.sequence < self._next_sequence:
-                break
-            found[made.sequence, made.number] = made.checksum
-        return found
+                return
+            yield made
 
     def _marks(self, partition: Partition) -> Iterator[MadeOf | None]:
         for made in backwards(self._admin.properties, partition, pick=MadeOf.of):
@@ -249,6 +286,7 @@ class DebeziumSink:
         known = self._details.get(shape.names)
         if known is None or known[0] is not shape:
             details = self._table_details(shape.names, shape.columns_json, shape.types_json, shape.details())
+            self._is_altered = self._is_altered or (known is not None and known[1] != details)
             self._details[shape.names] = shape, details
 
     def _forget(self, statement: Statement) -> None:

@@ -136,6 +136,10 @@ class KafkaSink:
         return self._open.begun_at
 
     @property
+    def is_heartbeat_due(self) -> bool:
+        return self.debezium is not None and self.debezium.heartbeat_is_due
+
+    @property
     def is_full(self) -> bool:
         """Whether the open batch has as many bytes as a Kafka transaction may contain now."""
         return self.bytes >= self._transactions.batch_size.bytes
@@ -295,6 +299,8 @@ class KafkaSink:
         Without Kafka transactions, readers see the records at once, and the entry at most a second after the entry
         before it.
         """
+        if self.debezium is not None:
+            self._complete(self.debezium)
         last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
         counts = self._partitioner.counts()
         entry = replace(
@@ -318,6 +324,14 @@ class KafkaSink:
         self.entry = entry
         self.records = self.bytes = 0
         self._open = self._plain or self._transactions
+
+    def _complete(self, debezium: DebeziumSink) -> None:
+        """Writes the messages of Debezium's that belong to the open Kafka transaction and are not in it yet."""
+        debezium.write_held(self._open)
+        if debezium.heartbeat_is_due:
+            if self.begun_at == NEVER:
+                self._open.begin()
+            debezium.write_heartbeat(self._open)
 
     def _write_entry(self, entry: Entry) -> None:
         """Commits ``entry`` with the records of the open Kafka transaction, if there are any."""

@@ -41,6 +41,7 @@ class Sink:
 
     has_one_topic, is_full, begun_at, has_visible, visible_chunk = True, False, NEVER, False, None
     debezium = None
+    is_heartbeat_due = False
 
     def __init__(self) -> None:
         self.records = self.bytes = 0
