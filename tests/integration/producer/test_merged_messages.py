@@ -83,7 +83,7 @@ def test_settings_that_exclude_merging(tmp_path: Path, leader: MySql, kafka: Kaf
 @pytest.mark.crash
 def test_kills_amid_windows(tmp_path: Path, leader: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
     """Readers that believe each ``before`` have the leader's rows in the end. `make test` has
-    test_messages_of_a_window, and test_row_window for windows that readers see in one partition and not in another.
+    test_messages_of_a_window.
     """
     chance, name, kills = random.Random(SEED), own_name(tmp_path), 0
     profile = profile_of(tmp_path, leader, kafka, name=name)
