@@ -487,15 +487,16 @@ class _Producer:
         noted = filter_changes.former_filters_named(lambda: copier.widened is not None)
         with closing(copier), binlog.follow(entry) as source, noted:
             self.metrics.connected(source, entry, copying=copier.copying)
-            at = {"position": entry.position, "gtids": entry.gtid_set}
-            self.log("replicating", leader=leader.name, version=leader.version, **at)
-            if not is_tested(leader.version):
-                self.log(
-                    "the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED)
-                )
+            self._log_begin(leader, entry)
             received = while_leading(source.chunks(self.stop, lambda: copier.wake, stream.window_end), self.profile)
             with self._counting_commits(sink, entry):
                 stream.replicate(copies.changes(received), until=until, stop=self.stop)
+
+    def _log_begin(self, leader: Leader, entry: Entry) -> None:
+        at = {"position": entry.position, "gtids": entry.gtid_set}
+        self.log("replicating", leader=leader.name, version=leader.version, **at)
+        if not is_tested(leader.version):
+            self.log("the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED))
 
     @contextmanager
     def _counting_commits(self, sink: KafkaSink, since: Entry) -> Iterator[None]:

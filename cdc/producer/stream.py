@@ -92,7 +92,7 @@ class Stream:
                         stop.wait(self.sink.pause_seconds(records))
                 if isinstance(change, Idle | Held):
                     self.sink.check()
-                if isinstance(change, Idle) and not change.inside:
+                if isinstance(change, Idle) and not change.inside and not self.sink.records:
                     self.metrics.drained()
                 # One event can contain millions of changes, and ``changes`` end at ``stop`` only after all of them: so
                 # ``stop`` is checked here, too.

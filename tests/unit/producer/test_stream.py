@@ -2,6 +2,7 @@
 
 import struct
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,13 +23,14 @@ from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.state import Pending, RecordState
+from cdc.producer.decode.changes import Idle
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_transactions import NEVER
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
-from cdc.producer.stream import Stream
+from cdc.producer.stream import Stream, must_commit
 from cdc.service.retry import Retry
 from tests.generators.binlog_events import UUID, Log, event
 from tests.harness.decoding import Leader
@@ -68,9 +70,15 @@ class Sink:
 class Copying:
     """A stream with the smallest Kafka transactions, and what may be copied into it."""
 
-    def __init__(self, sink: Any, pending: Pending, widened: FilterChange | None = None) -> None:
+    def __init__(
+        self,
+        sink: Any,
+        pending: Pending,
+        widened: FilterChange | None = None,
+        limits: Limits = Limits(commit_records=1),  # noqa: B008 - it is frozen
+    ) -> None:
         retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
-        metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
+        self.metrics = metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
         decoder, self.progress = Leader(other_events=True).decoder, Progress(START)
         self.router = Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0)
         self.copier = Copier(
@@ -85,7 +93,7 @@ class Copying:
             self.copier, decoder=decoder, progress=self.progress, router=self.router, sink=sink, count=metrics.copied
         )
         messages = EventMessages(resource="r", topic="e", shown=None)
-        self._stream = Stream(decoder, self.router, sink, self.progress, metrics, Limits(commit_records=1), messages)
+        self._stream = Stream(decoder, self.router, sink, self.progress, metrics, limits, messages)
 
     def replicate(self, *received: Sequence[RawEvent | SimpleTransaction]) -> None:
         """Everything in these chunks of events."""
@@ -113,6 +121,43 @@ def test_other_events_commit_when_the_leader_has_no_more() -> None:
         "event binlog.000001:100", "event binlog.000001:200", "commit binlog.000001:4", "check",
         "commit binlog.000001:4",
     ]  # fmt: skip
+
+
+MERGING = Limits(dedupe_ms=5_000)
+
+
+@pytest.mark.parametrize(
+    ("records", "open_seconds", "at_once", "alive", "commits"),
+    [
+        (1, 1, False, 60, False),
+        (1, 6, False, 60, True),
+        (1, 1, True, 60, True),  # the state of a copy
+        (1, 1, False, 0, False),
+        (0, 0, False, 0, True),  # a sign of life
+        (0, 0, False, 60, False),
+        (MERGING.commit_records, 1, False, 60, True),
+    ],
+)
+def test_a_window_stays_open_while_the_leader_has_no_more(
+    records: int, open_seconds: float, at_once: bool, alive: float, commits: bool
+) -> None:
+    sink: Any = Sink()
+    sink.records, sink.begun_at = records, time.monotonic() - open_seconds
+    progress = Progress(START, alive_seconds=alive)
+    progress.is_due_at_once = at_once
+    assert must_commit(Idle(inside=False), sink, progress, MERGING) is commits
+
+
+def test_what_waits_for_the_end_of_a_window_counts_as_behind() -> None:
+    sink: Any = Sink()
+    stream = Copying(sink, Pending(), limits=MERGING)
+    sink.records, sink.begun_at = 1, time.monotonic()
+    stream.replicate([])
+    assert "check" in sink.done
+    assert stream.metrics.seconds_behind() is None
+    sink.records = 0
+    stream.replicate([])
+    assert stream.metrics.seconds_behind() == 0
 
 
 class Seen(Sink):
