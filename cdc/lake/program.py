@@ -26,7 +26,7 @@ from cdc.lake.pipeline import Copying, Lake, Refused, Run, refused_run
 from cdc.model.values import visible
 from cdc.service.command_line import CheckList
 from cdc.service.http_endpoint import Check, Endpoint
-from cdc.service.java import require_java
+from cdc.service.java import require_java_for_spark
 from cdc.service.logs import LastLine, print_error, setup_logging
 from cdc.service.monitor import info
 from cdc.service.process import print_line, printed, stop_on_signals
@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace) -> int:
         return source
 
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
-    require_java(os.environ)
+    require_java_for_spark(os.environ)
     form = _FORMATS[options.format]
     spark = None if isinstance(options.to, Path) else started(os.environ, options.format, form.settings)
     folder = LakeFolder(_place(spark, options.to), identity(profile, options.format, history=options.history))

@@ -14,7 +14,7 @@ from cdc.config.profile import BOTH_SERVERS, KAFKA_ONLY, Profile, load
 from cdc.consumer.check import list_problems
 from cdc.errors import UserError
 from cdc.service.command_line import CheckList, add_common_options
-from cdc.service.java import require_java, with_spark
+from cdc.service.java import require_java_for_spark, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, printed, stop_on_signals
@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return _check(leader, follower)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
-    require_java(os.environ)
+    require_java_for_spark(os.environ)
     # These modules are imported only after the check for PySpark, since importing them without PySpark fails.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span

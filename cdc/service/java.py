@@ -2,6 +2,8 @@
 PySpark.
 """
 
+import os
+import pwd
 import re
 import shlex
 import shutil
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from cdc.errors import UserError
 
-__all__ = ["require_java", "with_spark"]
+__all__ = ["require_java", "require_java_for_spark", "with_spark"]
 
 _PACKAGE, _EXTRA = "cdc-mysql", 'extra == "spark"'
 _OLDEST = 17
@@ -59,3 +61,21 @@ def require_java(environment: Mapping[str, str]) -> Path:
     if int(version[1]) < _OLDEST:
         raise UserError(f"Java {version[1]} is too old", code="CDC-JAVA", where=found, hint=hint)
     return Path(found)
+
+
+def require_java_for_spark(environment: Mapping[str, str]) -> Path:
+    """Finds the ``java`` that runs Spark. Raises UserError as ``require_java`` does, and if the user has no name:
+    Java's class UnixPrincipal, with which Spark's Hadoop client logs in, refuses that.
+    """
+    java, user = require_java(environment), os.geteuid()
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        raise UserError(
+            f"the user id {user} has no name, and Spark does not start without one",
+            code="CDC-SPARK-USER",
+            where="/etc/passwd",
+            hint=f"add the line cdc:x:{user}:{os.getegid()}::/tmp:/sbin/nologin there, or run the program as another "
+            "user; in a container, as the image's user 10001",
+        ) from None
+    return java

@@ -26,7 +26,7 @@ from typing import IO, Self
 from urllib.parse import unquote, urlsplit
 
 from cdc.errors import UserError
-from cdc.service.java import require_java, with_spark
+from cdc.service.java import require_java_for_spark, with_spark
 from cdc.service.spark_packages import CONNECTOR, FORMATS, kafka_connector, lake_package
 from cdc.spark.job.output import after_ivy, without_banners
 
@@ -357,7 +357,7 @@ class Runtime:
         pyspark = util.find_spec("pyspark")
         if pyspark is None or pyspark.origin is None:
             raise UserError("PySpark is not installed", code="CDC-AUDIT-NO-PYSPARK", hint=with_spark())
-        return cls(Path(home or Path(pyspark.origin).parent), require_java(environment))
+        return cls(Path(home or Path(pyspark.origin).parent), require_java_for_spark(environment))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cdc.errors import UserError
-from cdc.service.java import require_java
+from cdc.service.java import require_java, require_java_for_spark
 
 
 def java(folder: Path, says: str) -> Path:
@@ -41,3 +41,13 @@ def test_without_java_the_place_that_was_looked_in_is_named(tmp_path: Path) -> N
         require_java({})
     with pytest.raises(UserError, match=f"there is no Java; at JAVA_HOME {tmp_path}"):
         require_java({"JAVA_HOME": str(tmp_path), "PATH": "/bin"})
+
+
+def test_a_user_without_a_name_is_told_before_spark_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = java(tmp_path / "new", 'openjdk version "17.0.9" 2023-10-17')
+    path = {"PATH": f"{found.parent}:/bin"}
+    assert require_java_for_spark(path) == found
+    monkeypatch.setattr("os.geteuid", lambda: 54_321)
+    with pytest.raises(UserError, match="the user id 54321 has no name") as refused:
+        require_java_for_spark(path)
+    assert "cdc:x:54321:" in str(refused.value.hint)
