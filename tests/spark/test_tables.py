@@ -247,6 +247,22 @@ def ordered(value: dict[str, dict[str, int]], *, turned: bool) -> dict[str, dict
     return {tag: dict(reversed(fields.items())) if turned else fields for tag, fields in value.items()}
 
 
+def test_documents_as_variants(spark: SparkSession) -> None:
+    document = '{"a":[1,{"b":null}],"n":18446744073709551615,"t":"\\u00e9\\n"}'
+    records = [f'{{"Json":{document}}}', '{"Json":null}', "Null", '{"JsonTyped":{"a":1}}']
+    made = typed("value", "json", where="'a row'", options=Options(json="variant", typed_json="record"))
+    frame = spark.createDataFrame([(each,) for each in records], "value STRING").select(F.expr(made).alias("d"))
+    assert frame.schema["d"].dataType.simpleString() == "variant"
+    rows = frame.selectExpr("to_json(d)", "variant_get(d, '$.n', 'decimal(20, 0)')", "is_variant_null(d)").collect()
+    assert [json.loads(row[0]) if row[0] else None for row in rows] == [
+        json.loads(document), None, None, {"JsonTyped": {"a": 1}},
+    ]  # fmt: skip
+    assert (int(rows[0][1]), [row[2] for row in rows]) == ((1 << 64) - 1, [False, True, False, False])
+    refused = typed("value", "json", where="'t, column d'", options=Options(json="variant"))
+    with pytest.raises(PySparkException, match="t, column d: it has members of SQL types"):
+        spark.createDataFrame([(records[-1],)], "value STRING").select(F.expr(refused)).collect()
+
+
 def test_a_text_of_any_length(spark: SparkSession) -> None:
     """By default Spark's parser of JSON has no texts of more than 20 million characters."""
     record = "concat('{\"String\":\"', char(92), 'n', repeat('x', 20000001), '\"}')"

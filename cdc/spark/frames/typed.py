@@ -20,6 +20,7 @@ _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longte
 _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _CHOICES = {
     "zero_dates": ("error", "null", "string"), "on_alter": ("error", "null"), "typed_json": ("error", "null", "record"),
+    "json": ("string", "variant"),
 }  # fmt: skip
 _MAX_DIGITS = 38  # digits of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
@@ -51,11 +52,13 @@ class Options:
     "null" returns NULL, and "string" converts all values of such columns to strings. ``on_alter`` applies to values
     that an ALTER changed without logging a record: "error" or "null". ``typed_json`` applies to JSON documents with
     members of SQL types, such as DATE: "error", "null", or "record", which returns the record's text {"JsonTyped": …}.
+    ``json`` is the type of JSON documents: "string", their text, or "variant", Spark's VARIANT.
     """
 
     zero_dates: str = "error"
     on_alter: str = "error"
     typed_json: str = "error"
+    json: str = "string"
 
     def __post_init__(self) -> None:
         """Raises UserError for values that are not allowed."""
@@ -85,6 +88,8 @@ def spark_type(text: str, options: Options) -> str:
         return "BIGINT" if kind.numbers[0] < 64 else "DECIMAL(20,0)"
     if name in _TEXTS:
         return "STRING" if _is_text(kind) else "BINARY"
+    if name == "json" and options.json == "variant":
+        return "VARIANT"
     if options.zero_dates == "string" and name in ("date", "datetime", "timestamp"):
         return "STRING"
     return {
@@ -164,14 +169,22 @@ def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options
     if name in ("enum", "set"):
         return _members(kind, value)
     if name == "json":
-        hint = '\'it has members of SQL types; give typed_json="null" or "record"\''
-        of_typed = {"error": fails(hint), "null": "NULL", "record": value}[options.typed_json]
-        return [(_is(value, "Json"), _content(value, "Json")), (_is(value, "JsonTyped"), of_typed)]
+        return _documents(value, fails, options)
     if name == "time":
         return [(_is(value, "Time"), _interval(value))]
     return [
         (_is(value, {"datetime": "DateTime"}.get(name, name.capitalize())), _moment(name, value, to, fails, options))
     ]
+
+
+def _documents(value: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
+    hint = '\'it has members of SQL types; give typed_json="null" or "record"\''
+    document, record = _content(value, "Json"), value
+    if options.json == "variant":
+        too_large = fails("'this document is larger than a VARIANT of Spark may be'")
+        document, record = (f"coalesce(try_parse_json({each}), {too_large})" for each in (document, record))
+    of_typed = {"error": fails(hint), "null": "NULL", "record": record}[options.typed_json]
+    return [(_is(value, "Json"), document), (_is(value, "JsonTyped"), of_typed)]
 
 
 def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
