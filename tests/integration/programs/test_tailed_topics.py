@@ -4,6 +4,7 @@ import itertools
 import json
 import subprocess
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import toml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import NewTopic
 
+import cdc
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import PromiseError
 from cdc.kafka.fragments import FRAGMENT_HEADER, cut
@@ -104,6 +106,28 @@ def test_a_record_whose_transaction_has_not_ended_everywhere_is_waited_for(kafka
     assert shown == [0, 1, 2, 3]
 
 
+def test_commit_times_that_are_not_in_the_order_of_sequences_are_no_gap(tmp_path: Path, kafka: Kafka) -> None:
+    """Of two transactions that commit at the same time the second one may have the earlier time, in another topic."""
+    names = Topics("inverted", layout=PER_TABLE)
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    topics = [names.of_table("inverted", table) for table in "ab"]
+    made = kafka.admin()
+    for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
+        created.result(LIMIT_SECONDS)
+    producer, now_ms = Producer(properties | {"enable.idempotence": True}), int(time.time() * 1000)
+    for sequence, (topic, age_ms) in enumerate([(0, 500_000), (1, 500_000), (0, 1000), (1, 1100), (1, 900)]):
+        time_ms = now_ms - age_ms
+        producer.produce(topics[topic], record(sequence, time_ms * 1000), timestamp=time_ms)
+    entry = Entry(5, Position("binlog.000001", 4), "", "", counts={f"{topic}/0": 1 for topic in topics})
+    producer.produce(names.commits, entry.to_json(), b"r")
+    assert producer.flush(LIMIT_SECONDS) == 0
+    profile = tmp_path / "inverted.toml"
+    of_kafka = {"bootstrap_servers": kafka.bootstrap_servers, "topic": "inverted", "layout": PER_TABLE}
+    profile.write_text(toml.dumps({"mysql_resource_name": "r", "kafka": of_kafka}))
+    since = datetime.fromtimestamp((now_ms - 1050) / 1000, UTC)
+    assert [each.sequence for each in cdc.records(profile, since=since)] == [2, 3, 4]
+
+
 @pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
 @pytest.mark.parametrize("last", [0, 1])
 def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
@@ -146,10 +170,10 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
     assert "flv://r/tailed/a" in out.read_text()
 
 
-def record(sequence: int) -> bytes:
+def record(sequence: int, ts_us: int = 0) -> bytes:
     body = {
         "uri": "flv://r/tailed/a", "sequence": sequence, "bn_file": {"fileName": "binlog.000001", "offset": 4},
-        "transaction": {"id": "t", "index": 0, "last": True, "ts_us": 0}, "columns": ["t"],
+        "transaction": {"id": "t", "index": 0, "last": True, "ts_us": ts_us}, "columns": ["t"],
         "operation": {"Add": {"rows": [{"cols": [{"String": "x" * 900}]}]}},
     }  # fmt: skip
     return json.dumps(body).encode()
