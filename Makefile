@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants drill soak bench clean
+.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants drill soak bench bench-debezium clean
 
 setup: $(READY)
 
@@ -98,6 +98,11 @@ bench: $(READY)
 	$(BIN)/python bench/seed.py
 	$(BIN)/python bench/lake.py
 	$(BIN)/python bench/ratios.py $(CDC_BENCH_RATIOS)
+
+# Debezium with its JDBC sink, which it fetches, and cdc on one leader: prints the tables of docs/comparison.md.
+# QUESTIONS=types,ddl asks some of the questions.
+bench-debezium: $(READY)
+	$(BIN)/python -m bench.debezium $(if $(QUESTIONS),--questions $(QUESTIONS))
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

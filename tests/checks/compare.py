@@ -34,13 +34,13 @@ def content(server: MySql, database: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with server.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00', sql_mode = ''")
-        cursor.execute(f"SHOW CREATE DATABASE {_quoted(database)}")
+        cursor.execute(f"SHOW CREATE DATABASE {quoted(database)}")
         found["its own definition"] = cursor.fetchone()[1]
         cursor.execute(
             "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s", (database,)
         )
         for table, kind in cursor.fetchall():
-            cursor.execute(f"SHOW CREATE TABLE {_quoted(database)}.{_quoted(table)}")
+            cursor.execute(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
             found[table] = {"definition": _without_counter(cursor.fetchone()[1])}
             if kind == "BASE TABLE":
                 found[table]["rows"] = _rows(cursor, database, table)
@@ -97,7 +97,7 @@ def numbers_given_twice(follower: MySql, records: Iterable[Record]) -> list[str]
 
 
 def _next(cursor: Any, database: str, table: str) -> int:
-    cursor.execute(f"SHOW CREATE TABLE {_quoted(database)}.{_quoted(table)}")
+    cursor.execute(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     found = re.search(r" AUTO_INCREMENT=(\d+)", cursor.fetchone()[1])
     return int(found[1]) if found else 1
 
@@ -127,9 +127,9 @@ def _rows(cursor: Any, database: str, table: str) -> list[tuple[Any, ...]] | Non
         "ORDER BY ordinal_position",
         (database, table),
     )
-    cells = [f"HEX({_EXACT.get(kind, '{0}').format(_quoted(name))})" for name, kind in cursor.fetchall()]
+    cells = [exact_cell(name, kind) for name, kind in cursor.fetchall()]
     try:
-        cursor.execute(f"SELECT {', '.join(cells)} FROM {_quoted(database)}.{_quoted(table)}")
+        cursor.execute(f"SELECT {', '.join(cells)} FROM {quoted(database)}.{quoted(table)}")
     except pymysql.MySQLError as error:
         if error.args[0] != _DISCARDED:
             raise
@@ -137,7 +137,12 @@ def _rows(cursor: Any, database: str, table: str) -> list[tuple[Any, ...]] | Non
     return sorted(cursor.fetchall(), key=repr)
 
 
-def _quoted(name: str) -> str:
+def exact_cell(name: str, kind: str) -> str:
+    """The expression that shows what the server stores in a column of this data type."""
+    return f"HEX({_EXACT.get(kind, '{0}').format(quoted(name))})"
+
+
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -9,7 +9,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.process import Process, free_port
 
-__all__ = ["VERSION", "debezium"]
+__all__ = ["VERSION", "debezium", "source_settings", "write_properties"]
 
 VERSION = "3.4.1.Final"
 _CONNECT = "4.1.1"  # the version of Kafka Connect that this Debezium is built with
@@ -43,27 +43,16 @@ def debezium(
         "listeners": f"http://127.0.0.1:{free_port()}",
         "plugin.discovery": "service_load",
     }
-    connector = {
+    connector = source_settings(leader, kafka, prefix=prefix) | {
         "name": prefix,
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "database.hostname": "127.0.0.1",
-        "database.port": str(leader.port),
-        "database.user": USER,
-        "database.password": PASSWORD,
-        "database.server.id": "77001",
-        "topic.prefix": prefix,
-        "topic.creation.default.partitions": "1",
-        "topic.creation.default.replication.factor": "1",
         # Debezium stops at a statement that it can't parse, and at days such as 2023-02-29, unless it may pass them by.
         "event.processing.failure.handling.mode": "warn",
         "inconsistent.schema.handling.mode": "warn",
         "schema.history.internal.skip.unparseable.ddl": "true",
-        "schema.history.internal.kafka.bootstrap.servers": servers,
-        "schema.history.internal.kafka.topic": f"{prefix}.history",
     }
     files = [
-        _properties(folder / "worker.properties", worker),
-        _properties(folder / "connector.properties", connector | settings),
+        write_properties(folder / "worker.properties", worker),
+        write_properties(folder / "connector.properties", connector | settings),
     ]
     process = Process("debezium", folder=folder)
     jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars[0].parent}/*"]
@@ -74,6 +63,24 @@ def debezium(
         process.kill()
 
 
-def _properties(path: Path, keys: Mapping[str, str]) -> Path:
+def source_settings(leader: MySql, kafka: Kafka, *, prefix: str, server_id: int = 77001) -> dict[str, str]:
+    """The keys that Debezium's connector needs to read ``leader``."""
+    return {
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(leader.port),
+        "database.user": USER,
+        "database.password": PASSWORD,
+        "database.server.id": str(server_id),
+        "topic.prefix": prefix,
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+        "schema.history.internal.kafka.bootstrap.servers": kafka.bootstrap_servers,
+        "schema.history.internal.kafka.topic": f"{prefix}.history",
+    }
+
+
+def write_properties(path: Path, keys: Mapping[str, str]) -> Path:
+    """Writes a file of Java properties, and returns its path."""
     path.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
     return path
