@@ -13,6 +13,7 @@ from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.consumer import preflight
 from cdc.consumer.apply.leader_types import column_error
+from cdc.consumer.follower import audit_needs
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session, version_text
 from cdc.consumer.follower.table_definitions import Definitions, table_definitions
@@ -155,9 +156,6 @@ def _only_there(name: Table, table: Table, profile: Profile) -> UserError:
     )
 
 
-# The settings that an audit needs, because it reads the names of columns and all values from the follower's binlog.
-_AUDIT = {"binlog_format": "ROW", "binlog_row_metadata": "FULL", "binlog_row_image": "FULL",
-          "binlog_row_value_options": ""}  # fmt: skip
 _TABLES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES "
     "USING (ENGINE) WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE IS NOT NULL AND TRANSACTIONS <> 'YES'"
@@ -290,7 +288,7 @@ class _Check:
 
     def _audit(self) -> None:
         """Lists the settings of the follower that an audit needs."""
-        for variable, wanted in _AUDIT.items():
+        for variable, wanted in audit_needs.SETTINGS.items():
             value = str(self._session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
             if value != wanted:
                 self._items.note(

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from cdc.config.profile import Profile
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
+from cdc.consumer.follower import audit_needs
 from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.follower.session import Session, require_mysql, version_text
 from cdc.consumer.range.base_copy import Beginning
@@ -202,7 +203,6 @@ _LOST = (
     "statements run one by one, under GTIDs of the server; a ledger that was deleted is not noticed; settings of the "
     "leader's sessions that need a privilege stop the consumer if they would change a table"
 )
-_COMMAND = 4  # index of the column Command in SHOW PROCESSLIST
 _SYSTEM_USER = "SYSTEM_USER"
 _SETTINGS = {
     "gtid_mode": (
@@ -500,6 +500,7 @@ def load_checkpoint(
             new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
             session.run([*attachment.begin(session), new.insert().encode()])
+            audit_needs.log_settings(session)
             log_missing_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
         base_copy.require_no_rewind(session, there)
@@ -548,17 +549,9 @@ def _own_tables(schema: str) -> Iterator[None]:
 
 
 def log_missing_capture(session: Session) -> None:
-    """Logs a hint, before the first record is applied, if no client reads the follower's binlog. An audit needs this
-    binlog from its beginning. A user without PROCESS does not see other clients.
-    """
-    if _privileges(session).isdisjoint({"PROCESS", "ALL PRIVILEGES"}):
-        return
-    if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
-        event(
-            _LOG, "no client reads the follower's own binlog",
-            hint="if the follower is to be audited, start its capture (cdc-producer with the follower's "
-            "profile) before the consumer; an audit can't judge a capture that begins later",
-        )  # fmt: skip
+    """Logs a hint if no client reads the follower's binlog. A user without PROCESS does not see other clients."""
+    if not _privileges(session).isdisjoint({"PROCESS", "ALL PRIVILEGES"}):
+        audit_needs.log_unread(session)
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:

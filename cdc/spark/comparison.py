@@ -6,19 +6,21 @@ leader, so they are compared, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.config.filters import Filters
 from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.digest_agreement import Agreement, agreement
 from cdc.spark.compare.fold import carried, changes, fold, segments, without_cascades
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
+from cdc.spark.ddl.late_capture import NOT_LATE, LateCapture, LateTables, late_tables
 from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
-from cdc.spark.ddl.scope import Scope
+from cdc.spark.ddl.scope import LeftOut, Scope
 from cdc.spark.ddl.table_copies import TableCopy, table_copies
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import cached, in_one_part, set_tiny
@@ -37,14 +39,24 @@ class Extent:
     (``acts``).
 
     ``copies`` are the leader's tables that were copied into its stream, or are about to be copied; ``copy_ends`` are
-    the beginnings and ends of these copies. All tables and statements here pass the consumer's filters.
+    the beginnings and ends of these copies. All tables and statements here pass the consumer's filters. ``left_out``
+    are the objects that the leader's producer leaves out. ``late`` is the follower's capture if it began late, and
+    ``late_tables`` are the tables that it makes comparable or not.
     """
 
     ends: Mapping[str, int]
     tables: Mapping[str, frozenset[Name]]
     acts: Mapping[str, list[Act]]
+    left_out: LeftOut
     copy_ends: list[Act] = field(default_factory=list)
     copies: Mapping[Name, TableCopy] = field(default_factory=dict)
+    late: LateCapture | None = None
+    late_tables: LateTables = NOT_LATE
+
+    @property
+    def all_copy_ends(self) -> Mapping[str, Sequence[Act]]:
+        """The beginnings and ends of the table copies that count, by side."""
+        return {LEADER: self.copy_ends, FOLLOWER: self.late.copies if self.late else ()}
 
     @property
     def all_tables(self) -> frozenset[Name]:
@@ -127,19 +139,51 @@ class Comparison:
     touched: bool
 
 
-def extent(streams: Streams, scope: Scope) -> Extent:
-    """Determines the part of ``streams`` that is compared; ``streams`` must have a watermark."""
+def extent(streams: Streams, scope: Scope, filters: Filters) -> Extent:
+    """Determines the part of ``streams`` that is compared; ``streams`` must have a watermark. ``filters`` are those of
+    the leader's producer."""
     assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
     copy_ends = _acts_upto(streams.copy_ends, ends[LEADER], scope)
-    return Extent(
+    found = Extent(
         ends=ends,
         tables={side: _tables(streams, side, scope) for side in ends},
         acts=acts,
+        left_out=_left_out(streams, filters),
         copy_ends=copy_ends,
         copies=table_copies([*acts[LEADER], *copy_ends]),
+        late=streams.late and streams.late.upto(ends[FOLLOWER], wants=scope.wants),
     )
+    return replace(found, late_tables=_late_tables(found, streams))
+
+
+def _left_out(streams: Streams, filters: Filters) -> LeftOut:
+    leader = streams.contents.get(LEADER)
+    return LeftOut.of(filters, leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends])
+
+
+def _late_tables(within: Extent, streams: Streams) -> LateTables:
+    """Decides which tables a late capture, if there is one, makes comparable."""
+    if within.late is None:
+        return NOT_LATE
+    return late_tables(
+        within.late,
+        [*within.acts[LEADER], *within.copy_ends],
+        within.acts[FOLLOWER],
+        tables=(within.tables[LEADER], within.tables[FOLLOWER]),
+        sequences=streams.sequences,
+        left_out=within.left_out.has,
+    )
+
+
+def _covered(within: Extent, held: Held | None) -> Extent:
+    """Returns the part of ``within`` that the state ``held`` covers; without a state, nothing."""
+    acts = {side: [act for act in those if _is_old(act, side, held)] for side, those in within.acts.items()}
+    copy_ends = [act for act in within.copy_ends if _is_old(act, LEADER, held)]
+    late = within.late and within.late.upto(held.next[FOLLOWER] - 1 if held else -1)
+    copies = table_copies([*acts[LEADER], *copy_ends])
+    return replace(within, acts=acts, copy_ends=copy_ends, copies=copies, late=late)
 
 
 def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Sides:
@@ -149,7 +193,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     foreign = bool(streams.watermark.foreign)
     of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)
     compared = rows_upto(streams.new_records, "sequence", within.ends)
-    if streams.contents[FOLLOWER].chunks:
+    if streams.contents[FOLLOWER].chunks and not within.late:
         compared = compared.where(f"side = '{LEADER}' OR chunk IS NULL")
     records = without_cascades(
         streams.base_copy.behind(compared) if streams.base_copy else compared,
@@ -157,7 +201,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
         streams.contents,
         of_side[FOLLOWER],
     )
-    acts = {LEADER: [*within.acts[LEADER], *within.copy_ends], FOLLOWER: [*within.acts[FOLLOWER]]}
+    acts = {side: [*those, *within.all_copy_ends[side]] for side, those in within.acts.items()}
     leader = streams.new_contents.get(LEADER)
     if within.copies and leader and leader.keyless:
         acts[FOLLOWER] += replacements(streams.new_records, streams.new_transactions)
@@ -166,12 +210,12 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
                  for side, those in acts.items()} for is_old in (True, False))  # fmt: skip
     before = {side: lineage(names[side], those) for side, those in old.items()}
     since = {side: lineage(names[side], those, beginnings(before[side])) for side, those in new.items()}
-    began = streams.base_copy is not None
+    began, covered = streams.base_copy is not None, _covered(within, held)
     return Sides(
         records,
         {side: SideHistory(records.where(F.col("side") == side), since[side], of_side[side]) for side in acts},
-        copied=Copied(within.copies, began, _older(since)),
-        copied_before=Copied(table_copies(old[LEADER]), began, _older(before)),
+        copied=Copied(within.copies, began, _older(since), within.late_tables),
+        copied_before=Copied(covered.copies, began, _older(before), _late_tables(covered, streams)),
     )
 
 
@@ -204,7 +248,7 @@ def compared_rows(
         rows = cached(rows)
     else:
         lineage = {side: each.lineage for side, each in both.sides.items()}
-        agreed = agreement(both.records, lineage, streams.contents, both.copied.tables)
+        agreed = agreement(both.records, lineage, streams.contents, both.copied)
         if agreed.complete:
             return Comparison(None, agreed.tally.plus(Tally()), None, touched)
         folds = {side: each.folded_where_open(agreed) for side, each in both.sides.items()}
@@ -228,7 +272,8 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
     # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known. So all rows are
     # compared in both cases.
-    few = few and both.copied_before.tables == both.copied.tables
+    before, now = both.copied_before, both.copied
+    few = few and (before.tables, before.late) == (now.tables, now.late)
     # The same holds if a CREATE shows that the stream contains the table from its beginning: then the table has no rows
     # from before the stream.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)

@@ -37,7 +37,7 @@ from cdc.spark.ddl.definitions import (
     skipped_event_drift,
 )
 from cdc.spark.ddl.lineage import Name, named_tables
-from cdc.spark.ddl.scope import NOT_REPLICATED, LeftOut, Scope
+from cdc.spark.ddl.scope import NOT_REPLICATED, Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
 from cdc.spark.folders import LocalFolder
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -268,13 +268,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SchemaFindings:
-    """The section of a report on objects that both sides define differently, and on tables whose copy is
-    not complete.
+    """The section of a report on objects that both sides define differently, and on tables that can't be compared.
+    ``captured_at`` is the leader's sequence that the follower had reached when its capture began, if that was late.
     """
 
     schema_drift: int
     schema: list[SchemaDrift]
     under_copy: list[UnderCopy] = field(default_factory=list)
+    captured_at: int | None = None
 
 
 def stream_findings(
@@ -325,26 +326,26 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
     """Determines the objects that the statements of both sides define differently, the tables that one side alone has
     emptied, and the statements that only one side ran.
     """
+    leader, follower = within.acts[LEADER], within.acts[FOLLOWER]
+    if within.late:
+        leader, follower = within.late.compared(leader, follower, streams.sequences)
     defined = definitions(
-        within.acts[LEADER],
-        within.acts[FOLLOWER],
+        leader,
+        follower,
         sequences=streams.sequences,
         not_run=streams.not_run,
         rows=within.all_tables,
         renames=replication.renames,
     )
-    acts = {**within.acts, LEADER: [*within.acts[LEADER], *within.copy_ends]}
+    acts = {side: [*those, *within.all_copy_ends[side]] for side, those in within.acts.items()}
     return replace(defined, drift=[*defined.drift, *emptied_drift(defined.unmatched, acts)])
 
 
-def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:
+def not_replicated(within: Extent, defined: Definitions) -> list[Entry]:
     """Returns entries for those tables and drifted objects of the follower that the filters of the leader's producer
     leave out.
     """
-    leader = streams.contents.get(LEADER)
-    tables, acts = leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends]
-    left_out = LeftOut.of(replication.profiles[LEADER].filters, tables, acts)
-    return left_out.entries(within.tables[FOLLOWER], defined.drift)
+    return within.left_out.entries(within.tables[FOLLOWER], defined.drift)
 
 
 def schema_findings(
@@ -362,7 +363,9 @@ def schema_findings(
     found = [(each, first_entry(each, entries)) for each in drift if (each.database, each.name) not in waiting]
     drift = [each for each, entry in found if entry is None]
     accepted = [(entry, each) for each, entry in found if entry is not None]
-    return SchemaFindings(len(drift), drift[:_LISTED], under_copy(within.copies)), accepted
+    waiting_tables = under_copy(within.copies, within.late_tables.unjudged)
+    captured_at = within.late.begins if within.late else None
+    return SchemaFindings(len(drift), drift[:_LISTED], waiting_tables, captured_at), accepted
 
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
@@ -431,8 +434,7 @@ def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> 
     """
     for side, end in within.ends.items():
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
-        copies = within.copy_ends if side == LEADER else []
-        yield from skipped_event_drift(skips, [*within.acts[side], *copies], side=side)
+        yield from skipped_event_drift(skips, [*within.acts[side], *within.all_copy_ends[side]], side=side)
 
 
 # Finds the drifted rows that an entry of ``--accept FILE`` accepts.

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from cdc.model.gtid import StatementSequences
 from cdc.spark.ddl.definitions import is_skip
+from cdc.spark.ddl.late_capture import LateCapture
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import in_one_part, run_batched, set_tiny
@@ -39,7 +40,8 @@ class Streams:
     (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, which are read only with a
     state, are the transactions' ids. ``base_copy`` is the dump that the follower began with; None if the follower
     began empty. ``acts``, ``skipped_events`` and ``copy_ends`` contain only effects after the base copy. ``copy_ends``
-    are the beginnings and ends of table copies, and the tables that the follower has parked.
+    are the beginnings and ends of the leader's table copies, and the tables that the follower has parked. ``late``
+    describes a capture that began after the consumer and has copied tables of the follower; None for any other.
     """
 
     new_records: DataFrame
@@ -58,6 +60,7 @@ class Streams:
     ids: list[IdRange] | None = None
     base_copy: BaseCopy | None = None
     copy_ends: list[Act] = field(default_factory=list)
+    late: LateCapture | None = None
 
     @property
     def new_size(self) -> int:
@@ -96,7 +99,10 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         new, sequences=sequences, ends=ends, queries=(watermark, unreached, commits, *of_ids)
     )
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
-    base_copy = _base_copy(records, all_transactions, contents, resource)
+    mark = joined_watermarks(held.mark, found) if held else found
+    late = _late_capture(mark, contents, all_acts.get(FOLLOWER, []))
+    # A late capture has copied all rows of a table, whatever the base copy contained.
+    base_copy = None if late else _base_copy(records, all_transactions, contents, resource)
     acts = {side: _behind(those, base_copy, side) for side, those in all_acts.items()}
     acts[LEADER] = [*acts.get(LEADER, []), *waiting]
     return Streams(
@@ -106,7 +112,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         records=records,
         transactions=all_transactions,
         contents=contents,
-        watermark=joined_watermarks(held.mark, found) if held else found,
+        watermark=mark,
         unreached=unreached_starts,
         committed=committed,
         ids=ids[0] if ids else None,
@@ -116,7 +122,15 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         sequences=sequences,
         base_copy=base_copy,
         copy_ends=[act for act in acts.get(LEADER, []) if act.is_of_copy],
+        late=late,
     )
+
+
+def _late_capture(mark: Watermark, contents: Mapping[str, Contents], acts: list[Act]) -> LateCapture | None:
+    """Returns the capture if it began after the consumer, and has copied tables; ``acts`` are those of the follower."""
+    if mark.begins is None or mark.begins < 0 or mark.settled is None or not contents[FOLLOWER].chunks:
+        return None
+    return LateCapture(mark.begins, mark.settled, [act for act in acts if act.is_of_copy])
 
 
 def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> tuple[DataFrame, int]:
@@ -159,16 +173,20 @@ def preconditions(streams: Streams, topics: Topics, replication: Replication) ->
         watermark=streams.watermark,
         integrity=_integrity(streams, topics.held, replication),
         gap=_gap(streams, topics.held),
+        late=streams.late is not None,
     )
 
 
 def _integrity(streams: Streams, held: Held | None, replication: Replication) -> Integrity:
     found = _breaks(streams, held, replication)
-    if not streams.copy_ends:
-        return found
-    acts = [*streams.acts.get(LEADER, []), *streams.copy_ends]
-    after = streams.base_copy.upto if streams.base_copy else -1
-    return found.with_more(lost_chunks(streams.records, acts, after=after))
+    if streams.copy_ends:
+        acts = [*streams.acts.get(LEADER, []), *streams.copy_ends]
+        after = streams.base_copy.upto if streams.base_copy else -1
+        found = found.with_more(lost_chunks(streams.records, acts, side=LEADER, after=after))
+    if streams.late:
+        acts = [*streams.acts.get(FOLLOWER, []), *streams.late.copies]
+        found = found.with_more(lost_chunks(streams.records, acts, side=FOLLOWER))
+    return found
 
 
 def _breaks(streams: Streams, held: Held | None, replication: Replication) -> Integrity:

@@ -96,7 +96,7 @@ def judge(
     reasons = unmet(checks)
     if streams.watermark.sequence is None:
         return Judgement(Audit.of(found, reasons=reasons))
-    within = extent(streams, scope)
+    within = extent(streams, scope, replication.profiles[LEADER].filters)
     if reasons := [*reasons, *scope.contradictions(within.acts[LEADER], streams.not_run)]:
         return Judgement(Audit.of(found, reasons=reasons))
 
@@ -110,7 +110,7 @@ def judge(
         reached, times = its_progress()
     defined = compared_definitions(streams, within, replication)
     entries = terms.in_force(found.audited_at)
-    left_out = not_replicated(streams, within, defined, replication)
+    left_out = not_replicated(within, defined)
     schema, objects = schema_findings(defined, streams, within, scope, [*left_out, *entries])
     sections = found, reached, schema
     if reason := scope.silent(tables_unknown_to_follower(comparison.tally, within)):

@@ -54,6 +54,10 @@ class Histories:
             name, columns, key = found.groups()
             path = name.replace(".", "/") if "." in name else f"{self.database}/{name}"
             self.tables[name] = Table(path, columns.split(", "), key.split(", ") if key else None)
+        elif line == "the capture begins":
+            # What the follower logged by then is in no topic.
+            self.follower.messages.clear()
+            self.follower.sequence = 0
         elif found := _EDIT.match(line):
             _edit((self.leader if found[1] == "leader" else self.follower).messages, found[2], found[3])
         elif found := _SIDE.match(line):
@@ -212,7 +216,11 @@ def summary(audit: Audit) -> list[str]:
         what = write.statement or f"{counted(write.rows, 'row')} of {', '.join(write.tables)}"
         lines.append(f"foreign write {write.transaction.rpartition(':')[2]}: {what}")
     lines += [
-        f"under copy: {each.table}" if each.parked is None else f"parked since {each.parked}: {each.table}"
+        f"{each.table} {each.late}"
+        if each.late
+        else f"under copy: {each.table}"
+        if each.parked is None
+        else f"parked since {each.parked}: {each.table}"
         for each in audit.under_copy
     ]
     lines += [f"skipped {each.sequence}: {each.statement} ({each.note})" for each in audit.skipped]

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.spark.compare import digest_agreement
+from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.digest_agreement import Agreement, agreement, comparable_tables
 from cdc.spark.ddl.lineage import Name, lineage
 from cdc.spark.ddl.table_copies import TableCopy
@@ -50,7 +51,7 @@ def agreed(
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower})).persist()
     contents, acts = survey(records).result(), statements(records).result()
     lives = {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}
-    return agreement(records, lives, contents, copies or {})
+    return agreement(records, lives, contents, Copied(copies or {}))
 
 
 def open_rows(found: Agreement) -> int:

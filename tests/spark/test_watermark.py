@@ -26,13 +26,15 @@ def log(pick: random.Random, transactions: int) -> Transactions:
     place = pick.randint(-1, 5)
     for number in range(transactions):
         side = pick.choice(["leader", "follower", "follower"])
-        kind = None if side == "leader" else pick.choice(["applied", "applied", "moved", "foreign", "internal"])
+        kind = None if side == "leader" else pick.choice(["applied", "applied", "moved", "foreign", "bookkeeping"])
         since = upto = None
         if kind in ("applied", "moved"):
             since = pick.choice([place, place, place, place + 2, place - 3])
             upto = place = since + pick.randint(0, 3)
         elif kind == "foreign":
             since = upto = place
+        elif kind == "bookkeeping":
+            upto = pick.choice([None, place])
         state = pick.choice(["complete"] * 5 + ["open", "torn"])
         made.append({
             "side": side, "kind": kind, "state": state, "since": since, "upto": upto, "final": 2 * number + 1,
@@ -47,13 +49,21 @@ def by_a_loop(transactions: Transactions) -> Watermark:
     open_ones = [
         each["start"]["sequence"] for each in transactions if (each["state"], each["side"]) == ("open", "follower")
     ]
+    copies = [
+        each
+        for each in transactions
+        if each["kind"] == "bookkeeping" and each["upto"] is not None and each["upto"] >= 0
+    ]
+    shown = sorted([*moves, *copies], key=lambda each: each["final"])
+    highest = max((each["upto"] for each in shown), default=None)
     return Watermark(
-        sequence=moves[-1]["upto"] if moves else None,
-        highest=max((each["upto"] for each in moves), default=None),
-        begins=moves[0]["since"] if moves else None,
+        sequence=moves[-1]["upto"] if moves else highest,
+        highest=highest,
+        begins=shown[0]["upto" if shown[0] in copies else "since"] if shown else None,
         open_from=min(open_ones, default=None),
         foreign=sum(each["kind"] in ("foreign", "moved") for each in transactions),
         torn=sum(each["state"] == "torn" for each in transactions),
+        settled=shown[0]["upto"] if shown else None,
     )
 
 

@@ -13,6 +13,10 @@ earlier part of the log contains them, with two exceptions:
   the leader's image is newer. If the ALTER gave the table its key, the follower's image has no key at all.
 
 These rows are **unknown**: they are counted, but not compared. No row of a table whose copy is incomplete is compared.
+
+If the follower's capture began late (``ddl.late_capture``), a copy in the follower's topic states all rows of the
+follower's table. So a row that does not appear there is not on the follower, and the exceptions do not hold, unless the
+follower altered the table between its own copy and the leader's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,19 +26,24 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.ddl.late_capture import NOT_LATE, LateTables
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.small_data import beside, in_one_part, local_frame
 
 __all__ = ["KIND_OF_COPIED", "NO_COPIES", "Copied", "with_copies"]
 
-_FIELDS = {"began": "BIGINT", "complete": "BOOLEAN", "altered": "BOOLEAN", "alters": "INT", "older": "BOOLEAN"}
+_FIELDS = {
+    "began": "BIGINT", "complete": "BOOLEAN", "altered": "BOOLEAN", "alters": "INT", "older": "BOOLEAN",
+    "captured_at": "BIGINT", "captured_altered": "BOOLEAN",
+}  # fmt: skip
 _ROWS = ", ".join(f"{name} {kind}" for name, kind in {"database": "STRING", "table": "STRING", **_FIELDS}.items())
 _STATED = (
     "(leader_image IS NOT NULL AND leader_marked.kind = 'chunk' AND leader_marked.sequence = leader_last.sequence)"
 )
 _UNKNOWN = f"""
     coalesce(CASE
+        WHEN NOT coalesce(captured_altered, true) THEN false
         WHEN NOT keyed THEN copied AND leader_last IS NULL AND follower_net != 0 AND follower_era < -alters
         WHEN {_STATED} AND follower_last IS NULL THEN unlogged
         WHEN {_STATED} AND follower_image IS NOT NULL
@@ -52,12 +61,19 @@ KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind =
 class Copied:
     """The tables that were or will be copied. ``began`` is true if the follower began with a base copy of the leader.
 
-    ``older`` are tables that both sides may have had before their streams begin.
+    ``older`` are tables that both sides may have had before their streams begin. ``late`` are the tables that a late
+    capture of the follower makes comparable or not.
     """
 
     tables: Mapping[Name, TableCopy] = field(default_factory=dict)
     began: bool = False
     older: frozenset[Name] = frozenset()
+    late: LateTables = NOT_LATE
+
+    @property
+    def incomplete(self) -> frozenset[Name]:
+        """The tables that are not compared."""
+        return frozenset({*self.late.unjudged, *(name for name, copy in self.tables.items() if not copy.complete)})
 
 
 NO_COPIES = Copied()
@@ -70,6 +86,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
     copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged`` is true if the follower
     may have rows of the table that its log lacks. ``unknown`` is true if the logs do not show whether the row is the
     same on both sides. ``older`` is true if both sides may have had rows of the table before their logs begin.
+    ``captured_at`` is the leader's sequence at which a late capture began that has copied the follower's table.
     """
     if rows := list(_known(copied)):
         known = beside(local_frame(joined.sparkSession, rows, _ROWS))
@@ -79,13 +96,18 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
     known_of = joined.withColumns({
         "comparable": F.expr("coalesce(complete, true)"),
         "copied": F.expr("coalesce(complete, false)"),
-        "unlogged": F.expr("coalesce(altered, false)") | F.lit(copied.began),
+        "unlogged": F.expr("coalesce(altered AND coalesce(captured_altered, true), false)") | F.lit(copied.began),
     }).drop("complete", "altered")  # fmt: skip
-    return known_of.withColumn("unknown", F.expr(_UNKNOWN)).drop("alters")
+    return known_of.withColumn("unknown", F.expr(_UNKNOWN)).drop("alters", "captured_altered")
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
     """Yields the facts about each table that was or will be copied, or that may be older than both streams."""
-    for name in {*copied.tables, *copied.older}:
-        copy = asdict(copied.tables[name]) if name in copied.tables else {}
-        yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}
+    late = copied.late
+    for name in {*copied.tables, *copied.older, *late.unjudged, *late.captured}:
+        facts: dict[str, Any] = asdict(copied.tables[name]) if name in copied.tables else {}
+        if captured := late.captured.get(name):
+            facts |= {"captured_at": captured.at, "captured_altered": captured.altered}
+        if name in late.unjudged:
+            facts["complete"] = False
+        yield {"database": name[0], "table": name[1], "older": name in copied.older, **facts}

@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.compare.copied_tables import NO_COPIES
+from cdc.spark.compare.copied_tables import NO_COPIES, Copied
 from cdc.spark.compare.tally import Table, Tally, checksum
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
-from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.small_data import beside, cached, in_one_part, local_frame
 from cdc.spark.streams.contents import Contents, Shape
 from cdc.spark.streams.row_digests import digests, numbered
@@ -118,14 +117,14 @@ def agreement(
     records: DataFrame,
     lineage: Mapping[str, Sequence[Segment]],
     contents: Mapping[str, Contents],
-    copies: Mapping[Name, TableCopy] = NO_COPIES.tables,
+    copied: Copied = NO_COPIES,
 ) -> Agreement:
     """Compares both sides' rows by digests; ``records`` are both sides' records up to the compared sequence.
 
-    ``copies`` are the leader's tables that were copied into its stream.
+    ``copied`` are the tables that were copied into the streams.
     """
-    incomplete = [name for name, copy in copies.items() if not copy.complete]
-    names, altered, whole = comparable_tables(lineage, contents, incomplete)
+    copies = copied.tables
+    names, altered, whole = comparable_tables(lineage, contents, copied.incomplete)
     if any(each.end > HIGHEST_SEQUENCE for each in contents.values()):
         names, whole = [], whole | set(names)
     if not names:

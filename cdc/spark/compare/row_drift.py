@@ -36,6 +36,7 @@ from cdc.spark.lag import matched
 from cdc.spark.streams.contents import changes_at, offsets
 
 __all__ = [
+    "BEFORE_CAPTURE",
     "CONFLICT",
     "FOREIGN",
     "JOINED",
@@ -71,6 +72,7 @@ __all__ = [
 #     before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
 #     schema drift            only one side has a statement, so the tables differ; or the follower itself changed the
 #                             row (by a trigger or a foreign key) in a transaction of the consumer
+#     before the capture      the row differed when a late capture of the follower began (``ddl.late_capture``)
 #     missing apply           none of these: the follower has applied later changes, but its log lacks this change
 #
 # Only a row's last change can be the cause, since each change that the consumer applies makes the row equal to the
@@ -79,6 +81,7 @@ __all__ = [
 
 FOREIGN, SKIPPED, CONFLICT = "foreign write", "skipped sequence", "conflict converged"
 MISMATCH, SCHEMA, MISSING = "before-image mismatch", "schema drift", "missing apply"
+BEFORE_CAPTURE = "before the capture"
 
 _STATEMENTS = (
     "database STRING, table STRING, statements "
@@ -100,6 +103,13 @@ _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.seque
 # A conflict explains nothing if the leader changed the row after the conflict, since the consumer had to apply that
 # change.
 _BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
+# The follower had applied the leader's last change before a late capture began, and its log has no change of the row
+# but the copy with which the capture's topic contains the table.
+_BEFORE_CAPTURE = """
+    captured_at IS NOT NULL AND coalesce(leader_last.sequence <= captured_at, true)
+    AND coalesce(follower_marked.kind = 'chunk' AND follower_marked.sequence = follower_last.sequence,
+        follower_last IS NULL)
+"""
 _EXPLAINS = """
     IF(s.alters,
         (s.side = 'follower' AND kind != 'missing' AND follower_last.sequence > s.sequence)
@@ -163,6 +173,7 @@ def _cause() -> str:
     return f"""
         CASE
             WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
+            WHEN {_BEFORE_CAPTURE} THEN {_as_copied()}
             WHEN follower_marked.kind = 'foreign' AND {_LAST_ON_FOLLOWER} THEN {_foreign()}
             WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_BY_CONFLICT} THEN {removed}
             WHEN leader_marked.kind = 'conflict' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {unfound}
@@ -175,6 +186,14 @@ def _cause() -> str:
             ELSE {missing}
         END
     """
+
+
+def _as_copied() -> str:
+    there = ("'the follower had it so when it was copied into its topic at '", _position("follower_last"),
+             "' (sequence '", "follower_last.sequence", "')'")  # fmt: skip
+    absent = "'the follower did not have it when its table was copied into its topic'"
+    evidence = f"IF(follower_last IS NULL, {absent}, concat({', '.join(there)}))"
+    return _case(BEFORE_CAPTURE, evidence)
 
 
 def _unnamed() -> str:
@@ -304,6 +323,7 @@ _KIND = f"""
         WHEN follower_image IS NOT NULL AND keyed THEN 'extra'
         WHEN keyed AND leader_marked.kind = 'chunk' AND leader_marked.sequence = leader_last.sequence THEN NULL
         WHEN copied AND keyed THEN {KIND_OF_COPIED}
+        WHEN keyed AND captured_at IS NOT NULL THEN NULL
         WHEN keyed AND follower_last IS NULL AND leader_marked.kind = 'conflict'
             AND leader_marked.sequence = leader_last.sequence THEN NULL
         WHEN keyed AND leader_last IS NOT NULL AND follower_last IS NOT NULL THEN NULL
@@ -517,8 +537,8 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
     for row, both in zip(rows, lasts, strict=True):
         places = [(side, last["sequence"]) for side, last in both.items() if last]
         # A change whose time is unknown may be older or newer than the other side's change: then ``since_us`` is
-        # unknown, too.
-        complete = all(place in changes.times for place in places)
+        # unknown, too. So it is for a row that a late capture found different.
+        complete = all(place in changes.times for place in places) and row.cause != BEFORE_CAPTURE
         since_us = max(map(changes.times.__getitem__, places), default=None) if complete else None
         order = next((changes.columns[place] for place in places if place in changes.columns), ())
         found.append(replace(in_order(row, order), since_us=since_us))

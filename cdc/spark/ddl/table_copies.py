@@ -5,15 +5,31 @@ A copy is complete with its last chunk. If a statement interrupts a copy, the co
 complete, the stream does not contain all of the table's rows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cdc.config.table_globs import copy_command
 from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import ALTERS, BEGINS_COPY, ENDS_COPY, PARKS, UNPARKS, Act, Name, table_name
 
-__all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
+__all__ = [
+    "ALTERED",
+    "NOT_CAPTURED",
+    "OLDER",
+    "TableCopy",
+    "UnderCopy",
+    "incomplete_copies",
+    "table_copies",
+    "under_copy",
+]
+
+NOT_CAPTURED, OLDER, ALTERED = "not in the follower's topic", "not in the leader's topic", "altered before the capture"
+"""Why a late capture does not make a table comparable: the follower's topic has no complete copy of it, the leader's
+topic does not have all of its rows, or it was altered after rows were logged on the leader and before it was copied on
+the follower."""
 
 _NAMED = 10  # maximum number of tables that the explanation names
+_NONE: Mapping[Name, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +55,72 @@ class TableCopy:
 @dataclass(frozen=True, slots=True)
 class UnderCopy:
     """A table that is not compared yet, since its copy is not complete; for ``began`` see TableCopy. ``parked`` is the
-    sequence from which on the follower leaves out its changes; None if it is not parked.
+    sequence from which on the follower leaves out its changes; None if it is not parked. ``late`` is the reason why the
+    table can't be compared in spite of a late capture of the follower (``ddl.late_capture``), else None.
     """
 
     database: str
     table: str
     began: int | None
     parked: int | None = None
+    late: str | None = None
 
 
-def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
-    """Returns the tables among ``copies`` whose copy is not complete, sorted by name."""
-    return [
-        UnderCopy(*name, each.began, each.since if each.parked else None)
-        for name, each in sorted(copies.items())
+def under_copy(copies: Mapping[Name, TableCopy], late: Mapping[Name, str] = _NONE) -> list[UnderCopy]:
+    """Returns the tables among ``copies`` whose copy is not complete, and the tables in ``late``, sorted by name."""
+    found = {
+        name: UnderCopy(*name, each.began, each.since if each.parked else None)
+        for name, each in copies.items()
         if not each.complete
-    ]
+    }
+    found |= {name: UnderCopy(*name, None, late=reason) for name, reason in late.items()}
+    return [found[name] for name in sorted(found)]
 
 
 def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
     """Explains why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
     parked = [each for each in tables if each.parked is not None]
-    copied = [each for each in tables if each.parked is None]
-    reasons = [_incomplete(copied, sequence)] if copied or not parked else []
-    return "; ".join([*reasons, *([_parked(parked)] if parked else [])])
+    late = [each for each in tables if each.late is not None]
+    copied = [each for each in tables if each.parked is None and each.late is None]
+    reasons = [_incomplete(copied, sequence)] if copied or not tables else []
+    reasons += [_parked(parked)] if parked else []
+    reasons += _of_late_capture(late)
+    return "; ".join(reasons)
+
+
+def _of_late_capture(tables: Sequence[UnderCopy]) -> Iterator[str]:
+    """Yields a reason for each kind of tables that a late capture of the follower does not make comparable."""
+    found = {why: [each for each in tables if each.late == why] for why in (NOT_CAPTURED, OLDER, ALTERED)}
+    if of_kind := found[NOT_CAPTURED]:
+        yield (
+            "the follower's topic began late, and has no complete copy of these tables of the follower "
+            f"({len(of_kind)} in all): {_names(of_kind)}; if they are not being copied, create those that the follower "
+            "lacks, and have them copied into its topic: cdc-producer FOLLOWER_PROFILE --copy DB.TABLE (if the filters "
+            "of cdc-consumer leave them out, name its profile with --consumer)"
+        )
+    if of_kind := found[OLDER]:
+        yield (
+            "the follower's topic began late, and the leader's does not have all rows of these tables "
+            f"({len(of_kind)} in all): {_names(of_kind)}; have them copied into the leader's: {_copy(of_kind)}"
+        )
+    if of_kind := found[ALTERED]:
+        yield (
+            "the follower's topic began late, after these tables were altered, so the leader's topic does not have "
+            f"their rows as they are since ({len(of_kind)} in all): {_names(of_kind)}; have them copied into the "
+            f"leader's: {_copy(of_kind)}"
+        )
+
+
+def _copy(tables: Sequence[UnderCopy]) -> str:
+    return copy_command(*((each.database, each.table) for each in tables[:_NAMED]))
+
+
+def _names(tables: Sequence[UnderCopy]) -> str:
+    return ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
 
 
 def _parked(tables: Sequence[UnderCopy]) -> str:
-    names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
+    names = _names(tables)
     first = min(each.parked for each in tables if each.parked is not None)
     return (
         f"the follower has parked tables since sequence {first}, so they are not compared until they are copied again, "
@@ -75,8 +129,7 @@ def _parked(tables: Sequence[UnderCopy]) -> str:
 
 
 def _incomplete(tables: Sequence[UnderCopy], sequence: int | None) -> str:
-    names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
-    count = len(tables)
+    names, count = _names(tables), len(tables)
     return (
         f"the copy into the leader's topic is not complete at sequence {sequence}, so these tables are not compared "
         f"yet ({count} in all): {names}"

@@ -103,6 +103,7 @@ class Audit:
     waiting_us: int | None = None
     copy: str | None = None
     under_copy: list[UnderCopy] = field(default_factory=list)
+    captured_at: int | None = None
     accepted: list[AcceptedDrift] = field(default_factory=list)
     not_replicated: list[NotReplicated] = field(default_factory=list)
     repair: str = ""
@@ -120,7 +121,8 @@ class Audit:
             return "could not judge"
         if self.drifted_rows or self.schema_drift:
             return "drift"
-        # "No drift" promises a true copy, which is not certain while the copy of a table is incomplete.
+        # "No drift" promises a true copy, which is not certain while the copy of a table is incomplete, or while a late
+        # capture does not show the rows of a table.
         return "could not judge" if self.under_copy else "no drift"
 
     @property

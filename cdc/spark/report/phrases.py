@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from cdc.spark.compare.row_drift import DriftedRow
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.table_copies import incomplete_copies
 from cdc.spark.report.outcome import AcceptedDrift, Audit, Topic
 from cdc.spark.report.printable import duration, moment
 
@@ -45,10 +46,11 @@ def verdict_sentence(audit: Audit) -> str:
     """Writes the sentence that answers whether the follower is a true copy of the leader."""
     follower, leader = audit.follower.resource, audit.leader.resource
     if audit.verdict == "could not judge" and not audit.reasons:
-        parked = [each for each in audit.under_copy if each.parked is not None]
-        copied = len(audit.under_copy) - len(parked)
-        states = [f"{counted(copied, 'table is', 'tables are')} being copied"] if copied else []
-        states += [f"{counted(len(parked), 'table is', 'tables are')} parked"] if parked else []
+        parked = sum(each.parked is not None for each in audit.under_copy)
+        late = sum(each.late is not None for each in audit.under_copy)
+        kinds = {"being copied": len(audit.under_copy) - parked - late, "parked": parked,
+                 "not in both topics as a whole": late}  # fmt: skip
+        states = [f"{counted(count, 'table is', 'tables are')} {kind}" for kind, count in kinds.items() if count]
         others = counted(len(audit.tables), "other table")
         return (
             f"Whether {follower} is a true copy of {leader} can't be known yet: {enumerated(states)}. "
@@ -63,6 +65,8 @@ def verdict_sentence(audit: Audit) -> str:
         if audit.accepted_rows or audit.accepted_objects:
             at += f", apart from accepted drift ({_accepted(audit)})"
         rows = f"{counted(sum(table.leader_rows for table in audit.tables), 'row')} in {tables}"
+        if audit.captured_at is not None:
+            return f"The rows of {follower} are those of {leader} {at}: {rows}."
         if not audit.copy and not any(table.older for table in audit.tables):
             return f"{follower} is a true copy of {leader} {at}: {rows}."
         since = "the copy that it began from" if audit.copy else "the topics begin"
@@ -122,10 +126,14 @@ def drifted_first(tables: list[Table]) -> list[Table]:
 
 def not_compared(audit: Audit) -> Iterator[str]:
     """Yields sentences about tables and rows that were not compared, one sentence for each reason."""
-    if audit.under_copy and audit.verdict == "drift":
-        names = enumerated([f"{each.database}.{each.table}" for each in audit.under_copy[:_NAMED]])
-        more = f" and {len(audit.under_copy) - _NAMED:,} more" if len(audit.under_copy) > _NAMED else ""
-        parked = any(each.parked is not None for each in audit.under_copy)
+    late = [each for each in audit.under_copy if each.late is not None]
+    if late and audit.verdict == "drift":
+        yield f"Not compared: {incomplete_copies(late, audit.sequence)}."
+    under_copy = [each for each in audit.under_copy if each.late is None]
+    if under_copy and audit.verdict == "drift":
+        names = enumerated([f"{each.database}.{each.table}" for each in under_copy[:_NAMED]])
+        more = f" and {len(under_copy) - _NAMED:,} more" if len(under_copy) > _NAMED else ""
+        parked = any(each.parked is not None for each in under_copy)
         or_parked = ", or they are parked on the follower" if parked else ""
         yield f"Not compared yet, since their copy into the leader's topic is not complete{or_parked}: {names}{more}."
     if audit.not_replicated:
@@ -146,6 +154,12 @@ def not_compared(audit: Audit) -> Iterator[str]:
         yield _only_what_changed(older)
     if audit.copy:
         yield _began_from_copy(audit.copy)
+    if audit.captured_at is not None:
+        yield (
+            "The follower's capture began with a copy of its tables, when the follower was at the leader's sequence "
+            f"{audit.captured_at:,}. Definitions from before that were not compared, and of foreign writes of that "
+            "time only the rows that they left are known."
+        )
 
 
 def _only_what_changed(tables: list[Table]) -> str:

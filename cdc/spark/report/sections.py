@@ -232,12 +232,14 @@ def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Sect
 def _copy_began(table: UnderCopy) -> str:
     if table.parked is not None:
         return f"parked since sequence {table.parked:,}"
+    if table.late is not None:
+        return table.late
     return "has to begin" if table.began is None else f"sequence {table.began:,}"
 
 
 def _under_copy(audit: Audit) -> Section:
-    """Builds the section on tables whose copy is not complete. It has no lines for the terminal, where the reasons of
-    the verdict or another sentence name these tables.
+    """Builds the section on tables whose copy is not complete, and on those that a late capture does not make
+    comparable. It has no lines for the terminal, where the reasons of the verdict or another sentence name them.
     """
     rows = [
         (Cell(f"{each.database}.{each.table}", "name"),
@@ -247,7 +249,8 @@ def _under_copy(audit: Audit) -> Section:
     note = _more(len(audit.under_copy), len(rows), "; report.json has all")
     table = Table([Column("table"), Column("copy began")], rows, _OPENED, note=note)
     parked = " or parked" if any(each.parked is not None for each in audit.under_copy) else ""
-    return _listed(f"Being copied{parked}, not compared yet: {len(audit.under_copy):,}", table)
+    late = " or not whole in both topics" if any(each.late is not None for each in audit.under_copy) else ""
+    return _listed(f"Being copied{parked}{late}, not compared yet: {len(audit.under_copy):,}", table)
 
 
 def _schema(audit: Audit) -> Section:

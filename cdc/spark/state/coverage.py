@@ -155,9 +155,11 @@ def needed_later(covered: Covered) -> DataFrame:
     """Selects the records that later audits need: statements, the consumer's notes, and records with a before image
     that differs from the row's previous image, since a report contains the positions of these records in Kafka.
 
-    Chunks of table copies are needed too, but without their rows, since the state contains the rows themselves.
+    Chunks of table copies are needed too, but without their rows, since the state contains the rows themselves, except
+    for those of the consumer's notes.
     """
-    needed = covered.records.where(_NEEDED_LATER).withColumn("rows", F.expr("IF(chunk IS NULL, rows, NULL)"))
+    needed = covered.records.where(_NEEDED_LATER)
+    needed = needed.withColumn("rows", F.expr(f"IF(chunk IS NULL OR ({_NOTES}), rows, NULL)"))
     if not any(covered.tally.breaks.values()):
         return needed
     sequences = [covered.rows.select(F.lit(side).alias("side"), f"{side}_broken.sequence") for side in SIDES]

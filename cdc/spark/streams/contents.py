@@ -18,16 +18,29 @@ from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.spark.streams.transactions import COPYING
 from cdc.sql.effects import MAINTAIN
 
-__all__ = ["LEADERS_CHUNKS", "Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
+__all__ = [
+    "CHUNKS",
+    "LEADERS_CHUNKS",
+    "Changes",
+    "Contents",
+    "Shape",
+    "changes_at",
+    "joined",
+    "offsets",
+    "statements",
+    "survey",
+]
 
 
 # If each sequence from the first to the last occurs once, all hashes cancel out except the hash of the first sequence
 # and the hash of the sequence after the last.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
-LEADERS_CHUNKS = f"valid AND side = '{LEADER}' AND chunk IS NOT NULL AND NOT coalesce(chunk.repair, false)"
-"""SQL that is true for the leader's records that contain a chunk of a table copy, but not for repairs of some rows."""
-_MARKS_COPY = f"{LEADERS_CHUNKS} AND (chunk.after IS NULL OR chunk.upto IS NULL)"
+CHUNKS = "valid AND chunk IS NOT NULL AND NOT coalesce(chunk.repair, false)"
+"""SQL that is true for records that contain a chunk of a table copy, but not for repairs of some rows."""
+LEADERS_CHUNKS = f"{CHUNKS} AND side = '{LEADER}'"
+"""SQL that is true for the leader's records that contain a chunk of a table copy."""
+_MARKS_COPY = f"{CHUNKS} AND (chunk.after IS NULL OR chunk.upto IS NULL)"
 _MARK = "IF(chunk.{} IS NULL, named_struct('action', '{}', 'uri', {none}, 'to', {none}, 'like', {none}), NULL)"
 _MARKS = ", ".join(
     _MARK.format(end, action, none="CAST(NULL AS STRING)")
@@ -247,7 +260,7 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """Collects the effects of each side's statements, and the beginnings and ends of the leader's table copies
+    """Collects the effects of each side's statements, and the beginnings and ends of its table copies
     (``streams.integrity``), unordered; compared with rows they are few, and fit into the driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, Act, Name, lineage, named_tables
-from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.records import FOLLOWER
 from cdc.spark.input.small_data import beside, in_one_part, local_frame
-from cdc.spark.streams.contents import LEADERS_CHUNKS, Contents
+from cdc.spark.streams.contents import CHUNKS, LEADERS_CHUNKS, Contents
 
 __all__ = ["Break", "Earlier", "Integrity", "integrity", "lost_chunks", "replacements"]
 
@@ -187,7 +187,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
     )
 
 
-# Finds chunks in the leader's records that do not continue a copy, and the places where a copy replaced all rows.
+# Finds chunks that do not continue a copy, and the places where a copy replaced all rows.
 #
 # A chunk contains all rows of a table whose keys are after one key and up to another, as they are at the chunk's place
 # in the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not
@@ -202,7 +202,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
 #
 # A follower can be the leader of further servers; then its topic contains chunks that copy its tables to these servers.
 # These chunks are left out, because all rows in them are already in other records of the follower's topic
-# (``streams.contents.statements``, ``comparison.histories``).
+# (``comparison.histories``), unless that topic begins late (``ddl.late_capture``).
 
 _SHOWN = 100  # maximum number of characters of a key in a text
 _MOST = 10_000
@@ -236,16 +236,18 @@ def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
     return [Act(sequence, 0, BEGINS_COPY, str(Uri("follower", database, table))) for database, table, sequence in names]
 
 
-def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> list[Break]:
-    """Finds chunks after sequence ``after`` that don't begin at the key at which the chunk before them ended.
+def lost_chunks(records: DataFrame, acts: Sequence[Act], *, side: str, after: int = -1) -> list[Break]:
+    """Finds chunks of one side after sequence ``after`` that don't begin at the key at which the chunk before them
+    ended.
 
-    Chunks of tables that were dropped or copied again later don't count. ``acts`` are the leader's statements, and the
+    Chunks of tables that were dropped or copied again later don't count. ``acts`` are the side's statements, and the
     beginnings and ends of copies.
     """
     along = Window.partitionBy("database", "table").orderBy("sequence")
     before = F.lag("chunk").over(along)
     found = (
-        records.where(LEADERS_CHUNKS)
+        records.where(CHUNKS)
+        .where(F.col("side") == side)
         .select("*", F.expr(_KEY.format("after")).alias("from"), before.alias("before"))
         .where("chunk.after IS NOT NULL AND NOT (chunk.after <=> before.upto)")
         .select(
@@ -258,7 +260,7 @@ def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> 
         return []
     counts = _counting(acts, {(row["database"], row["table"]) for row in rows})
     return [
-        Break(LEADER, "gap", row["partition"], row["offset"], _detail(row))
+        Break(side, "gap", row["partition"], row["offset"], _detail(row))
         for row in rows
         if any(first <= row["sequence"] < end for first, end in counts.get((row["database"], row["table"]), ()))
     ]

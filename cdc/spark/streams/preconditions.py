@@ -32,7 +32,7 @@ class Preconditions:
     ``acts`` are the effects of statements, and ``sequences`` finds the leader's statements that the follower ran.
     ``limits`` are the sequences before which all records should have been read; a limit is None if it is not known
     (``input.spans.Span``). ``gap`` is (after, up to): the follower's log lacks the leader's sequences in between
-    (``watermark.unlogged_gap``).
+    (``watermark.unlogged_gap``). ``late`` is true if the capture began late, and has copied tables of the follower.
     """
 
     profiles: Mapping[str, Profile]
@@ -45,6 +45,7 @@ class Preconditions:
     watermark: Watermark
     integrity: Integrity
     gap: tuple[int, int] | None
+    late: bool = False
 
 
 def unmet(checked: Preconditions) -> list[str]:
@@ -67,7 +68,8 @@ def unmet(checked: Preconditions) -> list[str]:
     reasons += _left_out_records(profiles[FOLLOWER], leader, acts, checked.scope, checked.renames)
     reasons += _checkpoint(profiles, leader, checked.watermark, whole - ({FOLLOWER} if no_notes else set()))
     if FOLLOWER in whole:
-        reasons += _missing_log(profiles[FOLLOWER].kafka.topic, checked.watermark, checked.gap)
+        begins = None if checked.late else checked.watermark.begins
+        reasons += _missing_log(profiles[FOLLOWER].kafka.topic, begins, checked.gap)
     if not checked.renames:
         reasons += _unknown_renames(checked.acts, checked.sequences)
     return reasons
@@ -145,12 +147,13 @@ def _left_out_names(act: Act, filters: Filters, renames: Renames) -> set[str]:
     return found
 
 
-def _missing_log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) -> Iterator[str]:
+def _missing_log(topic: str, begins: int | None, gap: tuple[int, int] | None) -> Iterator[str]:
     """Reports a follower's topic that does not contain all transactions that the follower applied."""
-    if watermark.begins is not None and watermark.begins > -1:
+    if begins is not None and begins > -1:
         yield (
-            f"topic {topic} begins when the follower was at sequence {watermark.begins} of the leader already: "
-            "what it had applied by then is in no topic"
+            f"topic {topic} begins when the follower was at sequence {begins} of the leader already: what it had "
+            "applied by then is in no topic; have the capture copy the follower's tables into it: cdc-producer "
+            "FOLLOWER_PROFILE --copy '*.*'"
         )
     elif gap:
         yield (

@@ -17,6 +17,7 @@ from cdc.spark.streams.transactions import COPYING, FOREIGN
 __all__ = ["BaseCopy", "Watermark", "base_copy_of", "joined", "unlogged_gap", "unreached", "watermark"]
 
 _MOVES_CHECKPOINT = "kind IN ('applied', 'moved')"
+_COPIES_CHECKPOINT = "kind = 'bookkeeping' AND upto >= 0"  # all others that write it move it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,10 @@ class Watermark:
     has applied nothing yet, None without a checkpoint.
 
     ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the sequence that the checkpoint had
-    where the follower's log begins. ``open_from`` is the follower sequence of the first record of a transaction whose
-    last records are not in the topic yet, else None. ``foreign`` is the number of the follower's transactions that did
-    not come through the consumer, and ``torn`` is the number of incomplete transactions in both topics.
+    where the follower's log begins, and ``settled`` the one after the first transaction in it. ``open_from`` is the
+    follower sequence of the first record of a transaction whose last records are not in the topic yet, else None.
+    ``foreign`` is the number of the follower's transactions that did not come through the consumer, and ``torn`` is the
+    number of incomplete transactions in both topics.
     """
 
     sequence: int | None
@@ -36,19 +38,31 @@ class Watermark:
     open_from: int | None
     foreign: int
     torn: int
+    settled: int | None = None
 
 
 def watermark(transactions: DataFrame) -> Query[Watermark]:
-    """Computes the watermark of ``transactions``, in one pass over them."""
+    """Computes the watermark of ``transactions``, in one pass over them.
+
+    A late capture may have copied the checkpoint's table before the first transaction that moves the checkpoint: then
+    the log begins there.
+    """
+    moves, shows = F.expr(_MOVES_CHECKPOINT), F.expr(f"{_MOVES_CHECKPOINT} OR {_COPIES_CHECKPOINT}")
     row = transactions.agg(
-        F.max_by("upto", F.when(F.expr(_MOVES_CHECKPOINT), F.col("final"))).alias("sequence"),
-        F.max(F.when(F.expr(_MOVES_CHECKPOINT), F.col("upto"))).alias("highest"),
-        F.min_by("since", F.when(F.expr(_MOVES_CHECKPOINT), F.col("final"))).alias("begins"),
+        F.max_by("upto", F.when(moves, F.col("final"))).alias("sequence"),
+        F.max(F.when(shows, F.col("upto"))).alias("highest"),
+        F.min_by(F.when(moves, F.col("since")).otherwise(F.col("upto")), F.when(shows, F.col("final"))).alias("begins"),
         F.min(F.when(F.expr(f"state = 'open' AND side = '{FOLLOWER}'"), F.col("start.sequence"))).alias("open_from"),
         F.expr(f"count_if({FOREIGN})").alias("foreign"),
         F.expr("count_if(state = 'torn')").alias("torn"),
+        F.min_by("upto", F.when(shows, F.col("final"))).alias("settled"),
     )
-    return Query(row, lambda rows: Watermark(**rows[0].asDict()))
+    return Query(row, lambda rows: _watermark(Watermark(**rows[0].asDict())))
+
+
+def _watermark(found: Watermark) -> Watermark:
+    """Adds the sequence of a checkpoint that was copied and has not moved since."""
+    return found if found.sequence is not None else replace(found, sequence=found.highest)
 
 
 def joined(before: Watermark, since: Watermark) -> Watermark:
@@ -63,6 +77,7 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
         open_from=since.open_from,
         foreign=before.foreign + since.foreign,
         torn=before.torn + since.torn,
+        settled=since.settled if before.begins is None else before.settled,
     )
 
 

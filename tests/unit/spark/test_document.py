@@ -85,7 +85,7 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
     assert all(reason in text for text in (body["reasons"][0], read.text, lines[2]))
     assert (len(body["under_copy"]), body["under_copy"][1]) == (
         30,
-        {"database": "shop", "table": "archive_2001", "began": 18009, "parked": None},
+        {"database": "shop", "table": "archive_2001", "began": 18009, "parked": None, "late": None},
     )
     assert "Being copied, not compared yet: 30" in read.text
     older = "only the rows that have changed since were compared: shop.order 981,442 rows. Their other rows"
