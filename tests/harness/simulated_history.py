@@ -26,7 +26,7 @@ from cdc.kafka.fragments import Fragments
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Partition, Position
 from cdc.model.record import Record, Uri
-from cdc.producer.sink import kafka_sink, kafka_transactions, recovery, topic_admin
+from cdc.producer.sink import kafka_transactions, recovery, topic_admin
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced
 from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import COPIED, Message
@@ -92,7 +92,9 @@ class SimulatedTopics(TopicAdmin):
 
 
 class History:
-    """A history of the ``kind``. ``told`` counts the errors with which programs have ended, by program and code."""
+    """A history of the ``kind``. ``told`` counts the errors with which programs have ended, by program and code.
+    Without Kafka transactions, entries of the commit log come after ``entry_seconds``.
+    """
 
     def __init__(self, seed: int, patch: pytest.MonkeyPatch, kind: Kind) -> None:
         self.kind = kind
@@ -129,7 +131,7 @@ class History:
         patch.setattr(errors, "reason", lambda _: None)  # asks real brokers why they do not answer
         patch.setattr(recovery, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
         patch.setattr(kafka_transactions, "Producer", lambda settings, logger: Client(broker, settings))
-        patch.setattr(kafka_sink, "_ENTRY_SECONDS", chance.choice([-1.0, 1e9]))
+        self.entry_seconds = chance.choice([-1.0, 1e9])
         simulated_reader.patched(broker, patch)
 
     def _lose_some(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError
+from cdc.producer.sink import kafka_sink
 from tests.harness.seed import SEED
 from tests.harness.simulated_history import History, Kind
 
@@ -71,6 +72,7 @@ def judged(seed: int, kind: Kind) -> tuple[str, str]:
     """Runs a history; returns the codes of the errors with which producer and consumer have ended."""
     with pytest.MonkeyPatch.context() as patch:
         history = History(seed, patch, kind)
+        patch.setattr(kafka_sink, "_ENTRY_SECONDS", history.entry_seconds)
         try:
             history.run()
         except (AssertionError, CdcError) as error:
