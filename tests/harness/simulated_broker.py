@@ -282,8 +282,8 @@ def _at(message: Message, partition: Partition, offset: int) -> Message:
 
 
 class Client:
-    """A producer of librdkafka's, transactional or idempotent, at the ``broker``. ``notices`` is false for one that is
-    not told of brokers that go away, since it had no connection to them.
+    """A producer of librdkafka's, transactional or idempotent, at the ``broker``. ``notices`` is false for one that
+    does not notice brokers that go away, since it had no connection to them.
     """
 
     def __init__(self, broker: Broker, settings: Mapping[str, Any], *, notices: bool = True) -> None:

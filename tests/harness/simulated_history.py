@@ -40,7 +40,7 @@ _TRANSACTIONS = 8
 _TABLES = ("a", "b", "c")
 _ATTEMPTS = 6
 _WAITS = 100
-# The errors that tell of a loss, or of a chunk of which readers see no more than a part, or only what is behind it.
+# The errors that report a loss, or of a chunk of which readers see no more than a part, or only what is behind it.
 _LOST = {
     "Session": {"CDC-TOPIC-RECORDS-LOST", "CDC-TOPIC-WITHOUT-COMMIT-LOG"},
     "Follower": {"CDC-FOLLOWER-AHEAD", "CDC-FOLLOWER-BEHIND-RETENTION", "CDC-TOPIC-GAP", "CDC-TOPIC-OFFSET-GONE",
@@ -92,7 +92,7 @@ class SimulatedTopics(TopicAdmin):
 
 
 class History:
-    """A history of the ``kind``. ``told`` counts the errors with which programs have ended, by program and code.
+    """A history of the ``kind``. ``errors`` counts the errors with which programs have ended, by program and code.
     Without Kafka transactions, entries of the commit log come after ``entry_seconds``.
     """
 
@@ -113,7 +113,7 @@ class History:
         self.applied: list[Record] = []
         self.checkpoint: Checkpoint | None = None
         self.instances = 0
-        self.told: Counter[tuple[str, str]] = Counter()
+        self.errors: Counter[tuple[str, str]] = Counter()
         self.losses = self.read = 0
         self.outcome = ("", "")
         self._programs: list[Session | Follower] = []
@@ -183,7 +183,7 @@ class History:
         return Session(self, f"i{self.instances}")
 
     def run(self) -> None:
-        """Runs it, and judges: raises AssertionError for a fault that nobody is told of."""
+        """Runs it, and judges: raises AssertionError for a fault that no error reports."""
         programs = self._programs
         for _ in range(40):
             kinds = Counter(type(each) for each in programs)
@@ -224,7 +224,7 @@ class History:
         if error.code not in (_LOST[name] if self.losses else _LOST_CHUNKS[name] if self.kind.chunks else ()):
             raise error
         assert error.hint, f"no way out: {error}"
-        self.told[name, error.code] += 1
+        self.errors[name, error.code] += 1
 
     def _finish_producer(self) -> str:
         """Lets a producer write the rest; returns the code of the error with which it ends, if any."""
@@ -274,7 +274,7 @@ class History:
         """Readers see each record, in order."""
         shown = self.shown()
         assert [record.sequence for record in shown] == list(range(len(shown))), (
-            f"nobody was told of a gap: {[record.sequence for record in shown]}, {self.told}"
+            f"no error reports a gap: {[record.sequence for record in shown]}, {self.errors}"
         )
         assert self.is_complete(shown), f"readers see {len(shown)} of {len(self.leader)} changes"
 

@@ -62,7 +62,7 @@ class Reading:
     def _next(self, place: Partition, count: int) -> list[Message]:
         at, elections = self._places[place], self._broker.truncated.get(place, [])
         end = self._broker.end_offset(place, committed=True)
-        # The leader's epoch tells of a log that was cut before this offset, also if it is long enough again (KIP-320).
+        # The leader's epoch shows that a log was cut before this offset, even if it has grown since then (KIP-320).
         cut = min(elections[self._elections[place] :], default=at) < at
         self._elections[place] = len(elections)
         if cut or at > self._broker.end_offset(place, committed=False):
