@@ -18,11 +18,11 @@ from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Place, Topic
 from cdc.consumer.state import base_copy, checkpoint, ledger_table, parked
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import CHECKPOINT, FRESH, OFFSETS, Checkpoint, TopicIdPartition
 from cdc.consumer.state.conflicts import CONFLICTS
 from cdc.consumer.state.ledger_table import LEDGER
 from cdc.consumer.state.own_table import NAMES, TYPES
-from cdc.errors import Disconnected, PromiseError, UserError
+from cdc.errors import Disconnected, UserError
 from cdc.kafka.partitions import FIRST
 from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
@@ -31,6 +31,7 @@ from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED
 __all__ = [
     "First",
     "InUse",
+    "ahead",
     "answering",
     "check_topics",
     "connect",
@@ -47,23 +48,16 @@ __all__ = [
 # Checks that the topics continue the checkpoint of the follower.
 
 First = Callable[[], int | None]
-# The follower must be fresh. A follower that has executed GTIDs of the old topic would skip statements of the new
-# topic, because they would seem to be executed already.
-_FRESH = (
-    "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
-    "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
-    "mysql_resource_name in all profiles"
-)
 _AGAIN = (
     "the brokers lost records: start cdc-producer, which writes them again if the leader still has them, then this "
-    f"program; if it can't, {_FRESH}"
+    f"program; if it can't, {FRESH}"
 )
 
 
 class Places(Protocol):
     """The type of the method ``KafkaReader.places``."""
 
-    def __call__(self, topic: Topic, *, before: int) -> Iterator[Place]: ...
+    def __call__(self, topic: Topic, *, before: int, number: int = FIRST) -> Iterator[Place]: ...
 
 
 def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoint:
@@ -85,26 +79,26 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
         place, is_newest = _find(sequence, places(topic, before=high))
         moved = True
     if place is not None and place.sequence < sequence and is_newest:
-        raise UserError(
-            f"the follower is ahead of the topic: it has applied record {sequence}, the topic ends with record "
-            f"{place.sequence}",
-            code="CDC-FOLLOWER-AHEAD",
-            where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
-            hint=_AGAIN,
-        )
+        raise ahead(sequence, place.sequence, f"topic {topic.name}, partition {FIRST}, offset {place.offset}")
     # If retention has deleted the record, or the record is missing in a gap, the later records will show whether the
     # stream continues.
     if place is None or place.sequence < sequence:
         return checkpoint
-    if place.sequence == sequence and checkpoint.position not in (None, place.position):
-        raise PromiseError(
-            f"record {sequence} is not the record that the follower has applied: it is from leader position "
-            f"{place.position}, the applied record was from {checkpoint.position}",
-            code="CDC-TOPIC-OTHER-RECORDS",
-            where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
-            hint=f"the brokers lost records, and others were written in their place: {_FRESH}",
+    if place.sequence == sequence:
+        checkpoint.require_same(
+            place.position, place.ts_us, f"topic {topic.name}, partition {FIRST}, offset {place.offset}"
         )
     return replace(checkpoint, offsets={**checkpoint.offsets, partition: place.offset}) if moved else checkpoint
+
+
+def ahead(sequence: int, newest: int, where: str) -> UserError:
+    """Returns the error for a follower that has applied record ``sequence`` of topics that end with ``newest``."""
+    return UserError(
+        f"the follower is ahead of the topic: it has applied record {sequence}, the topic ends with record {newest}",
+        code="CDC-FOLLOWER-AHEAD",
+        where=where,
+        hint=_AGAIN,
+    )
 
 
 def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
@@ -135,7 +129,7 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
             f"this is another one (id {topic.id})",
             code="CDC-FOLLOWER-OTHER-TOPIC",
             where=f"topic {topic.name}",
-            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
+            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {FRESH}",
         )
     offsets = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
     for partition, offset in offsets.items():
@@ -152,7 +146,7 @@ def _check_partition(
             "the topic was deleted, or created again",
             code="CDC-FOLLOWER-OTHER-TOPIC",
             where=f"{where}, after sequence {sequence}",
-            hint=_FRESH,
+            hint=FRESH,
         )
     low, high = topic.ranges[partition.number]
     if offset > high:
@@ -172,7 +166,7 @@ def _check_partition(
             f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
             code="CDC-FOLLOWER-BEHIND-RETENTION",
             where=f"{where}, sequence {sequence + 1} is needed",
-            hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
+            hint=f"raise the topic's retention.ms and retention.bytes, then {FRESH}",
         )
 
 

@@ -36,6 +36,7 @@ from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.table_definitions import define
 from cdc.consumer.follower.triggers import Triggers
+from cdc.consumer.moved_offsets import continued_in_many
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.scope import replicated, require_no_masks, require_no_row_filters
@@ -226,7 +227,14 @@ class Startup:
         if continues and first is not None:
             checkpoint = preflight.continued(checkpoint, topic, self.reader.places)
         others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
+        if continues and first is None and checkpoint.sequence >= 0:
+            newest = self.reader.commits(topic.name)
+            named = {name for name, _ in newest.partitions} - others.keys() if newest else set()
+            others = {**others, **self.source.topics(named)}
+            checkpoint = continued_in_many(checkpoint, others, self.reader)
         preflight.check_topics(checkpoint, topic, others, first=first)
+        if continues:
+            self.source.seen.begin(checkpoint)
         return checkpoint
 
     def _first(self, topic: Topic) -> preflight.First | None:

@@ -27,6 +27,7 @@ __all__ = [
     "Uri",
     "is_event",
     "position_in_head",
+    "time_in_head",
 ]
 
 SKIPPED = "Skipped"  # the record of an event that the producer left out, because the operator named it with --skip
@@ -45,6 +46,7 @@ _OF_COPY = "copy:"  # the id of a transaction that the producer made for a table
 _LARGE = 4_000_000  # bytes
 # This pattern matches only the real key, because inside a JSON string the quotes would be escaped with backslashes.
 _POSITION = re.compile(rb'"bn_file":(\{[^{}]*\})')
+_TIME = re.compile(rb'"transaction":\{[^{}]*"ts_us":(\d+)')
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
 # The cache helps because a stream names few tables, each in many records.
@@ -61,6 +63,14 @@ def position_in_head(text: bytes, *, where: str) -> Position:
         raise PromiseError(f"not the beginning of a record: {text[:80]!r}", code="CDC-RECORD-INVALID", where=where)
     body = orjson.loads(found[1])
     return Position(body["fileName"], int(body["offset"]))
+
+
+def time_in_head(text: bytes) -> int | None:
+    """Reads the time in a record's transaction (``ts_us``) from ``text``, the first bytes of its JSON; None if it is
+    not in them.
+    """
+    found = _TIME.search(text)
+    return None if found is None else int(found[1])
 
 
 class Row(NamedTuple):

@@ -19,11 +19,11 @@ from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragment, Fragments, epoch_at, first_whole_sequence, stamp_of
-from cdc.kafka.partitions import FIRST, begin_offsets, end_offsets, oldest, require_others_empty, windows
+from cdc.kafka.partitions import FIRST, begin_offsets, end_offsets, newest_within, oldest, require_others_empty, windows
 from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.position import Partition, Position
-from cdc.model.record import Record, position_in_head
+from cdc.model.record import Record, is_event, position_in_head, time_in_head
 from cdc.service.logs import event
 
 __all__ = ["GroupOffsets", "KafkaReader", "Place", "Topic", "note_of"]
@@ -100,7 +100,8 @@ class Topic:
 
 class Place(NamedTuple):
     """The place of a record in a topic and in the binlog: the ``offset`` of its first message, its ``sequence``, and
-    its ``position`` in the leader's binlog. ``epoch`` is 0 if the record was written in a Kafka transaction. Otherwise
+    its ``position`` in the leader's binlog. ``ts_us`` is the time of its commit, or at which a chunk was read; None if
+    it is unknown. ``epoch`` is 0 if the record was written in a Kafka transaction. Otherwise
     it is the number of the producer's start, after which the record was written (module kafka.fragments).
     """
 
@@ -108,6 +109,7 @@ class Place(NamedTuple):
     sequence: int
     position: Position
     epoch: int = 0
+    ts_us: int | None = None
 
 
 class KafkaReader:
@@ -260,15 +262,15 @@ class KafkaReader:
         newest = self.commits(commits) if self.topic(commits) else None
         return newest.next_sequence if newest else None
 
-    def places(self, topic: Topic, *, before: int) -> Iterator[Place]:
-        """Yields the places of the records in the only partition of ``topic`` before the offset ``before``, newest
-        first.
+    def places(self, topic: Topic, *, before: int, number: int = FIRST) -> Iterator[Place]:
+        """Yields the places of the records in the partition ``number`` of ``topic`` before the offset ``before``,
+        newest first.
 
         Must be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
         that is not a record.
         """
-        low, high = topic.ranges[FIRST]
-        partition, offsets, marks = (topic.name, FIRST), (low, min(before, high)), None
+        low, high = topic.ranges[number]
+        partition, offsets, marks = (topic.name, number), (low, min(before, high)), None
         try:
             for place in windows(self._consumer, partition, offsets, pick=_place_of, first=1, group=self._group):
                 if place is None:
@@ -279,6 +281,19 @@ class KafkaReader:
                     yield place
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
+
+    def newest_sequences(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
+        """Returns the sequence of the newest message in a range of offsets of each partition; the result lacks those
+        whose newest message is no record. Raises Unreachable if the brokers can't be reached, PromiseError for a
+        message that is not a record.
+        """
+        try:
+            found = newest_within({**self._connection, "group.id": self._group}, ranges)
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from None
+        except Disconnected as error:
+            raise brokers_gone(str(error), self._servers) from None
+        return {each: newest for each, message in found.items() if (newest := _sequence_of(message)) is not None}
 
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
         """Returns the offset after the last message of each partition, including uncommitted messages; None if the
@@ -418,16 +433,25 @@ class KafkaReader:
         )
 
 
+def _sequence_of(message: Message) -> int | None:
+    value, fragment = message.value() or b"", Fragment.of(message)
+    if fragment is not None:
+        return fragment.sequence
+    where = f"{message.topic()}/{message.partition()}/{message.offset()}"
+    return None if is_event(value) else Record.parse(value, where=where).sequence
+
+
 def _place_of(message: Message) -> Place | None:
-    """Returns the place of the record that begins with ``message``, or None if ``message`` is a mark, or a later
-    fragment of a record.
+    """Returns the place of the record that begins with ``message``, or None if ``message`` is a mark, a later fragment
+    of a record, or about an event that belongs to no record.
     """
     headers, value = dict(message.headers() or ()), message.value() or b""
     stamp, offset, fragment = stamp_of(message, headers), message.offset() or 0, Fragment.of(message, headers)
-    if stamp.is_mark or (fragment is not None and fragment.number > 0):
+    if stamp.is_mark or (fragment is not None and fragment.number > 0) or is_event(value):
         return None
     where = f"{message.topic()}/{message.partition()}/{offset}"
     if fragment is not None:
-        return Place(offset, fragment.sequence, position_in_head(value, where=where), stamp.epoch)
+        position = position_in_head(value, where=where)
+        return Place(offset, fragment.sequence, position, stamp.epoch, time_in_head(value))
     record = Record.parse(value, where=where)
-    return Place(offset, record.sequence, record.position, stamp.epoch)
+    return Place(offset, record.sequence, record.position, stamp.epoch, record.ts_us)

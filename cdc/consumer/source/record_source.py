@@ -17,20 +17,23 @@ from cdc.config.topic_names import Topics
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import KafkaReader, Topic
-from cdc.consumer.state.checkpoint import TopicIdPartition
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.model.commit_entry import Commits
 from cdc.service.logs import event
 
-__all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "MergedSource", "Received", "RecordSource", "SingleTopic"]
+__all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "MergedSource", "Received", "RecordSource", "SeenRecords", "SingleTopic"]
 
 POLL_SECONDS = 0.2
+_SEEN = 10_000  # records
 READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed JSON needs about ten times as much memory
 
 
 class RecordSource(Protocol):
-    """A source of the records of one leader, in the order of their sequences."""
+    """A source of the records of one leader, in the order of their sequences. ``seen`` checks repeated sequences."""
+
+    seen: "SeenRecords"
 
     def topic(self) -> Topic | None:
         """Returns the topic whose id the checkpoint contains; None if it does not exist yet."""
@@ -72,6 +75,46 @@ class RecordSource(Protocol):
         """Commits the offsets of applied records, up to record ``sequence``, to the consumer group. If ``offsets`` is
         empty, commits the offsets of earlier calls that are not committed yet.
         """
+
+
+class SeenRecords:
+    """Remembers the newest records that were read, to check that a repeated sequence is the same record.
+
+    Brokers that lose the end of a rolled-back transaction (an unclean election) may show its records together with
+    those that were written under the same sequences since.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[object, ...]] = {}
+        self._applied: Checkpoint | None = None
+
+    def begin(self, applied: Checkpoint | None = None) -> None:
+        """Forgets all records, since others are read from now on. ``applied`` ends with the last applied record."""
+        self._seen.clear()
+        self._applied = applied or self._applied
+
+    def check(self, located: Located) -> Located:
+        """Returns ``located``. Raises PromiseError if another record with its sequence was read before."""
+        record = located.record
+        sequence, seen = record.sequence, self._seen
+        if self._applied is not None and sequence == self._applied.sequence:
+            self._applied.require_same(record.position, record.ts_us, _where(located))
+        own = record.transaction, record.index, record.position, record.ts_us
+        if seen.setdefault(sequence, own) != own:
+            raise PromiseError(
+                f"two different records have sequence {sequence}: one from leader position {seen[sequence][2]}, and "
+                f"one from {record.position}",
+                code="CDC-TOPIC-OTHER-RECORDS",
+                where=_where(located),
+                hint="the brokers lost records, and others were written in their place: name a new topic, and give the "
+                "follower a fresh copy of the leader",
+            )
+        seen.pop(sequence - _SEEN, None)
+        return located
+
+
+def _where(located: Located) -> str:
+    return f"topic {located.partition.topic}, partition {located.partition.number}, offset {located.offset}"
 
 
 # Reads the records of a leader with a single topic, from the follower's checkpoint on.
@@ -153,6 +196,7 @@ class SingleTopic:
         self._ends: dict[int, int] | None = None
         self._parser = parser or RecordParser()
         self._received = Received(reader.messages, self._located)
+        self.seen = SeenRecords()
         self.topics = reader.topics
         self.commit = reader.offsets.commit
         self.read_ahead = self._received.read_ahead
@@ -175,6 +219,7 @@ class SingleTopic:
             for partition in self._partitions.values()
         }
         self._received.clear()
+        self.seen.begin()
         self._reader.begin(begins)
         ends = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
         self._ends = ends if until_current else None
@@ -218,7 +263,7 @@ class SingleTopic:
         number, offset = message.partition() or 0, message.offset() or 0
         value = message.value() or b""
         record = self._parser.parse(value, where=f"{self._name}/{number}/{offset}")
-        return Located(self._partitions[number], offset, record, len(value))
+        return self.seen.check(Located(self._partitions[number], offset, record, len(value)))
 
     def _reached(self, number: int, offset: int) -> None:
         if self._ends and offset >= self._ends.get(number, 0):
@@ -260,6 +305,7 @@ class MergedSource:
         self._names = names
         self._here: deque[Message] = deque()
         self._parser = parser or RecordParser()
+        self.seen = SeenRecords()
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0
@@ -284,6 +330,7 @@ class MergedSource:
         the commit log.
         """
         self._here.clear()
+        self.seen.begin()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
         # The commit log is read from its end on. Its newest entry is read after that end was requested. So no entry is
@@ -382,7 +429,7 @@ class MergedSource:
 
     def _located(self, partition: TopicIdPartition, offset: int, value: bytes) -> tuple[int, Located]:
         record = self._parser.parse(value, where=f"{partition.topic}/{partition.number}/{offset}")
-        return record.sequence, Located(partition, offset, record, len(value))
+        return record.sequence, self.seen.check(Located(partition, offset, record, len(value)))
 
     def _look_further(self) -> None:
         """Finds out why the next record has not arrived. It may be in a partition that appears only in a newer entry of

@@ -13,12 +13,20 @@ from typing import Any, NamedTuple, Self
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
+from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.model.record import Record
 
-__all__ = ["CHECKPOINT", "OFFSETS", "WORKER", "Checkpoint", "TopicIdPartition", "others", "select_leader"]
+__all__ = ["CHECKPOINT", "FRESH", "OFFSETS", "WORKER", "Checkpoint", "TopicIdPartition", "others", "select_leader"]
 
 WORKER = 0
+# The follower must be fresh. A follower that has executed GTIDs of the old topic would skip statements of the new
+# topic, because they would seem to be executed already.
+FRESH = (
+    "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
+    "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
+    "mysql_resource_name in all profiles"
+)
 
 
 CHECKPOINT = OwnTable(
@@ -172,6 +180,21 @@ class Checkpoint:
             f"INSERT INTO {OFFSETS.within(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
+
+    def require_same(self, position: Position, ts_us: int | None, where: str) -> None:
+        """Raises PromiseError if a record with the sequence of the last applied one is another record. ``position`` and
+        ``ts_us`` are the record's; its time is None if it is unknown.
+        """
+        # A chunk that was read again at the same position may cover other rows; the time at which it was read differs.
+        is_other = self.position not in (None, position) or (None not in (ts_us, self.ts_us) and ts_us != self.ts_us)
+        if is_other:
+            raise PromiseError(
+                f"record {self.sequence} is not the record that the follower has applied: it is from leader position "
+                f"{position}, the applied record was from {self.position}, or from another time",
+                code="CDC-TOPIC-OTHER-RECORDS",
+                where=where,
+                hint=f"the brokers lost records, and others were written in their place: {FRESH}",
+            )
 
     @property
     def others(self) -> bool:

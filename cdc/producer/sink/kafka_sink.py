@@ -20,7 +20,7 @@ from cdc.producer.large_rows import checksum as checksum_of
 from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
 from cdc.producer.sink.plain_writes import PlainWrites, recovered, stamp, write_mark
-from cdc.producer.sink.record_parts import Headers, Message
+from cdc.producer.sink.record_parts import HEAD_BYTES, Headers, Message, binlog_place
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require_ended, without_types
 from cdc.producer.sink.router import Partitioner
 from cdc.producer.sink.topic_admin import TopicAdmin, require_counted
@@ -81,6 +81,7 @@ class KafkaSink:
         self.rewritten = recovered.rewritten
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
+        self._visible_places = sorted(recovered.visible_places.items())
         self.shown = recovered.shown
         # Records that readers already see, although no entry counts them, may have been written as fragments, so the
         # next entry must announce fragments. Without transactions a reader may see any record before the entry that
@@ -269,6 +270,7 @@ class KafkaSink:
         sequence, topic = self._partitioner.next_sequence, message.topic
         checksum = self._already_visible.pop(sequence, None)
         if checksum is None:
+            self._require_next(message)
             if sequence < (last := self._ahead.get((topic, partition), -1)):
                 raise PromiseError(
                     f"readers see record {last} already, but not record {sequence}, which comes before it",
@@ -292,6 +294,24 @@ class KafkaSink:
             same = message if checksum == checksum_of(value) else message._replace(value=plain)
             self._write_fragments(same, partition, after=self._begun.pop(sequence))
         return True
+
+    def _require_next(self, message: Message) -> None:
+        """Raises PromiseError if ``message``, which readers do not see, would get a sequence below that of a visible
+        record which is not behind it in the leader's binlog: then a record of a copy, which came before that one, is
+        lost. The leader's record would be in the topics twice.
+        """
+        places, following = self._visible_places, self._partitioner.next_sequence
+        while places and places[0][0] <= following:
+            places.pop(0)
+        value = message.value
+        own = binlog_place(value[:HEAD_BYTES] if isinstance(value, bytes) else value.head(HEAD_BYTES))
+        if places and own is not None and places[0][1] <= own:
+            raise PromiseError(
+                f"readers see record {places[0][0]} already, but not all that a copy wrote before it",
+                code="CDC-TOPIC-RECORDS-LOST",
+                where=f"topic {message.topic}, record {following}",
+                hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+            )
 
     def commit(self, entry: Entry) -> None:
         """Commits the written records and ``entry`` together: a crash leaves both or neither.
@@ -355,6 +375,7 @@ class KafkaSink:
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
             self.shown = None  # the positions of another server can't be compared
+            self._visible_places = []
         self._open = self._transactions
         self.commit(entry)
         if is_first:

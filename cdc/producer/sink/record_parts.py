@@ -4,6 +4,7 @@ Also builds the records of a copy: each is a transaction of its own, without a G
 """
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from cdc.sql.effects import Effect
 __all__ = [
     "COPIED",
     "COPYING",
+    "HEAD_BYTES",
     "RECORD",
     "Headers",
     "Message",
@@ -26,6 +28,7 @@ __all__ = [
     "Place",
     "ToldTypes",
     "affects",
+    "binlog_place",
     "chunk_body",
     "copied_message",
     "creation_body",
@@ -54,6 +57,20 @@ _MAX_CHANGED = 10_000
 
 Headers = list[tuple[str, str | bytes | None]]
 RowsText = TypeVar("RowsText", bytes, bytes | LargeText)
+
+
+# The beginning of RECORD; a GTID and the name of a binlog's file need no escapes.
+_PLACE = re.compile(rb'"bn_file":\{"fileName":"([^"]*)","offset":(\d+)\},"transaction":\{"id":"[^"]*","index":(\d+),')
+HEAD_BYTES = 8_192  # enough for the beginning of any record: a URI has at most 1 200 bytes
+
+
+def binlog_place(head: bytes) -> tuple[tuple[int, int], int] | None:
+    """Returns the place of a record in the leader's binlog, by which the records of one server can be compared: the
+    place of its event, and its index in the transaction. ``head`` is the beginning of the record's JSON. None if the
+    place is not in it.
+    """
+    found = _PLACE.search(head)
+    return None if found is None else (Position(found[1].decode(), int(found[2])).place, int(found[3]))
 
 
 class Message(NamedTuple):

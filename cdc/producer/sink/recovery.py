@@ -23,6 +23,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any, overload
 from zlib import crc32
@@ -39,7 +40,8 @@ from cdc.model.position import Partition, Position, partition_name
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows import LargeText
 from cdc.producer.sink.debezium_marks import debezium_partitions, debezium_visible
-from cdc.producer.sink.record_parts import COPIED
+from cdc.producer.sink.gap_check import entry_before, require_no_gap
+from cdc.producer.sink.record_parts import COPIED, HEAD_BYTES, binlog_place
 from cdc.producer.sink.topic_admin import TopicAdmin
 
 __all__ = [
@@ -74,9 +76,11 @@ class Recovered:
     ``rolled_back`` are the topics in which a transaction was rolled back.
 
     ``visible_checksums`` contains the records after the entry that readers already see: it maps their sequences to
-    their CRC-32. ``ahead`` maps the partitions with such records to the newest sequence in the partition. ``shown`` is
-    the position of the newest event message that readers can see. ``begun`` contains the records that readers can see
-    only in part: it maps the sequence of each record to the record's newest visible fragment with its bytes.
+    their CRC-32. ``visible_places`` maps the sequences of these records, if known, to their places in the leader's
+    binlog (``binlog_place``). ``ahead`` maps the partitions with such records to the newest sequence in the partition.
+    ``shown`` is the position of the newest event message that readers can see. ``begun`` contains the records that
+    readers can see only in part: it maps the sequence of each record to the record's newest visible fragment with its
+    bytes.
     ``visible_chunks`` contains the chunks among the visible records, since they can't be read again: it maps the
     sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets; a mark is the first
     message of a producer that writes without Kafka transactions. ``rewritten`` counts the records that the newest
@@ -92,6 +96,7 @@ class Recovered:
     begun: dict[int, Begun] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
     rewritten: int = 0
+    visible_places: dict[int, tuple[tuple[int, int], int]] = field(default_factory=dict)
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -129,15 +134,17 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     if open_in and not has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
+    if entry is not None and (before := entry_before(entry, every)) is not None:
+        require_no_gap(before, entry, places=partial(counting.places, resource), is_cut=counting.is_cut)
     next_sequence = entry.next_sequence if entry else 0
-    checksums, chunks = _visible_records(counting, visible, next_sequence, resource)
+    checksums, chunks, places = _visible_records(counting, visible, next_sequence, resource)
     counts_more = committed is not None and _copied(committed) > _copied(entry) + len(chunks)
     lost = committed if committed and counts_more and _has_lost(topics, committed, whole, resource) else None
     require_chunks_before(entry, chunks, begun, counted=lost)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
     rolled_back = sorted({topic for topic, _ in open_in})
     unseen = _unseen(next_sequence, committed, (*checksums, *chunks))
-    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks, unseen)
+    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks, unseen, places)
 
 
 def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
@@ -266,9 +273,22 @@ class _Counting:
         self._marks = marks
 
     def backwards(self, partition: Partition) -> Iterator[Message]:
-        """Returns the messages of ``partition``, newest first; fragments come without their values."""
+        """Returns the messages of ``partition``, newest first; of fragments only the head of a record is left."""
         messages = backwards(self.properties, partition, pick=_without_fragment)
         return filter(self._counts, messages)
+
+    def places(self, resource: str, partition: Partition) -> Iterator[tuple[int, int, int]]:
+        """Returns the sequence of each message in ``partition``, newest first, the number of the fragment, and how many
+        the record has.
+        """
+        for message in self.backwards(partition):
+            if _mark(message, AFTER) is None:
+                fragment = Fragment.of(message)
+                yield _sequence(message, resource), *((fragment.number, fragment.total) if fragment else (0, 1))
+
+    def is_cut(self, partition: Partition) -> bool:
+        """Whether retention has removed records of ``partition``."""
+        return begin_offsets(self.properties, [partition])[partition] > 0
 
     def newest(self, partitions: list[Partition]) -> dict[Partition, Message]:
         """Returns the newest message of each partition, with its value; a partition without messages is absent."""
@@ -466,9 +486,12 @@ def _all_shown(entry: Entry, shown: Position | None) -> bool:
 
 def _visible_records(
     counting: _Counting, visible: Mapping[Partition, int], next_sequence: int, resource: str
-) -> tuple[dict[int, int], dict[int, tuple[str, str]]]:
-    """Returns the checksums and the chunks of the records from ``next_sequence`` on that readers can see."""
+) -> tuple[dict[int, int], dict[int, tuple[str, str]], dict[int, tuple[tuple[int, int], int]]]:
+    """Returns the checksums and the chunks of the records from ``next_sequence`` on that readers can see, and the
+    places of the records in the leader's binlog (``Recovered``).
+    """
     found: dict[int, int] = {}
+    places: dict[int, tuple[tuple[int, int], int]] = {}
     chunks: dict[int, tuple[str, str]] = {}
     for partition, newest_sequence in visible.items():
         if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
@@ -481,7 +504,9 @@ def _visible_records(
                 chunks[sequence] = partition[0], copied
             elif _mark(message, AFTER) is None:
                 found[sequence] = fragment.checksum if fragment else crc32(without_types(message.value() or b""))
-    return found, chunks
+                if place := binlog_place((message.value() or b"")[:HEAD_BYTES]):
+                    places[sequence] = place
+    return found, chunks, places
 
 
 @overload
@@ -548,11 +573,11 @@ def _without_value(message: Message) -> Message:
 
 
 def _without_fragment(message: Message) -> Message:
-    """Returns the message; replaces the value of a fragment by an empty value, to save memory: many messages are read
-    at once.
+    """Returns the message; of a fragment, only the beginning of a record is kept, to save memory: many messages are
+    read at once.
     """
-    if Fragment.of(message):
-        message.set_value(b"")
+    if fragment := Fragment.of(message):
+        message.set_value(b"" if fragment.number else (message.value() or b"")[:HEAD_BYTES])
     return message
 
 

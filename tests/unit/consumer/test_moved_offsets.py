@@ -1,0 +1,91 @@
+"""With many topics, too, a follower continues only behind the record that it has applied, wherever that is now."""
+
+import random
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from cdc.consumer.moved_offsets import continued_in_many
+from cdc.consumer.source.assembler import Located
+from cdc.consumer.source.reader import KafkaReader, Topic
+from cdc.consumer.source.record_source import SeenRecords
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.errors import CdcError, PromiseError
+from cdc.model.position import Position
+from cdc.model.record import Record
+from tests.harness.simulated_broker import Broker, Written
+from tests.harness.simulated_reader import patched
+
+PLACES = {"a": TopicIdPartition("a", 0, "id"), "b": TopicIdPartition("b", 0, "id")}
+
+
+def text(sequence: int, at: int, ts_us: int = 1) -> bytes:
+    return (
+        f'{{"uri":"flv://r/d/a","sequence":{sequence},"bn_file":{{"fileName":"binlog.000001","offset":{at}}},'
+        f'"transaction":{{"id":"u:{at}","index":0,"last":true,"ts_us":{ts_us}}},"columns":["i"],'
+        '"operation":{"Add":{"rows":[]}}}'
+    ).encode()
+
+
+def continued(
+    patch: pytest.MonkeyPatch, logs: dict[str, list[tuple[int, int]]], offsets: dict[str, int], **applied: int
+) -> dict[str, int] | str:
+    """The offsets from which a follower continues that has ``applied`` a sequence, from a position; or the error's
+    code. ``logs`` has sequences and positions.
+    """
+    broker = Broker(random.Random(0), 0.0)
+    for name, records in logs.items():
+        messages = [Message(topic=name, partition=0, key=b"r", value=text(*record)) for record in records]
+        broker.logs[name, 0] = [Written(-1, message) for message in messages]
+    patched(broker, patch)
+    reader = KafkaReader(bootstrap_servers="none", group="g", properties={}, retry_seconds=0, commits="c")
+    topics = {name: Topic(name, "id", {0: (0, len(records))}) for name, records in logs.items()}
+    checkpoint: Any = Checkpoint(
+        "r", "c", "id", applied["sequence"], {PLACES[name]: at for name, at in offsets.items()}, ts_us=1,
+        position=Position("binlog.000001", applied["at"]),
+    )  # fmt: skip
+    try:
+        found = continued_in_many(checkpoint, topics, reader).offsets
+    except CdcError as error:
+        return error.code
+    return {partition.topic: offset for partition, offset in found.items()}
+
+
+LOGS = {"a": [(0, 10), (2, 12)], "b": [(1, 11), (3, 13)]}
+
+
+def test_a_record_at_its_place_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert continued(monkeypatch, LOGS, {"a": 2, "b": 1}, sequence=2, at=12) == {"a": 2, "b": 1}
+
+
+def test_a_record_at_another_place_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower that would have skipped record 3 by its old offsets finds it."""
+    assert continued(monkeypatch, LOGS, {"a": 2, "b": 2}, sequence=2, at=12) == {"a": 1, "b": 0}
+    assert continued(monkeypatch, LOGS, {"a": 9, "b": 0}, sequence=2, at=12) == {"a": 1, "b": 0}
+
+
+@pytest.mark.parametrize("offsets", [{"a": 2, "b": 1}, {"a": 9, "b": 9}])
+def test_another_record_under_its_number_is_refused(monkeypatch: pytest.MonkeyPatch, offsets: dict[str, int]) -> None:
+    assert continued(monkeypatch, LOGS, offsets, sequence=2, at=99) == "CDC-TOPIC-OTHER-RECORDS"
+
+
+def test_a_record_that_is_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert continued(monkeypatch, LOGS, {"a": 2, "b": 1}, sequence=7, at=20) == "CDC-FOLLOWER-AHEAD"
+    assert continued(monkeypatch, {**LOGS, "a": [(0, 10)]}, {"a": 1}, sequence=2, at=12) == "CDC-TOPIC-OTHER-RECORDS"
+
+
+def located(value: bytes) -> Located:
+    return Located(PLACES["a"], 0, Record.parse(value, where="here"))
+
+
+def test_a_repeated_number_must_be_the_same_record() -> None:
+    seen = SeenRecords()
+    for value in (text(0, 10), text(1, 11), text(0, 10)):
+        seen.check(located(value))
+    with pytest.raises(PromiseError, match="two different records have sequence 1"):
+        seen.check(located(text(1, 11, ts_us=2)))
+    seen.begin(Checkpoint("r", "t", "id", 1, ts_us=1, position=Position("binlog.000001", 11)))
+    seen.check(located(text(1, 11)))
+    with pytest.raises(PromiseError, match="record 1 is not the record that the follower has applied"):
+        seen.check(located(text(1, 12)))
