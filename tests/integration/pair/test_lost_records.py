@@ -63,9 +63,9 @@ def test_a_broker_that_has_lost_acknowledged_records(
     if lost == "copy":
         line = refused("cdc-producer", pair.source, "--until-current", status=3)
         assert "1 records of a copy after sequence 4 are lost" in line
-    ahead = "CDC-FOLLOWER-BEHIND-RETENTION" if mode == "per_table" else "CDC-FOLLOWER-AHEAD"
-    if lost in ("copy", "records") and applied:
-        assert ahead in refused("cdc-consumer", pair.target, "--until-current")
+    # With a topic a table, the record that was applied last is in a topic that has lost nothing.
+    if applied and (lost == "copy" or (lost == "records" and mode != "per_table")):
+        assert "CDC-FOLLOWER-AHEAD" in refused("cdc-consumer", pair.target, "--until-current")
     if lost == "copy":
         return
     pair.replicate()

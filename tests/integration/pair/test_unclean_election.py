@@ -36,7 +36,13 @@ INTERNAL = {"__transaction_state": "4", "__consumer_offsets": "4"}
 # The errors with which programs may stop. With one topic, a consumer that is started again goes on.
 NAMED = {
     "cdc-producer": {"CDC-TOPIC-WITHOUT-COMMIT-LOG", "CDC-TOPIC-RECORDS-LOST", "CDC-KAFKA-TRANSACTION-OPEN"},
-    "cdc-consumer": {"CDC-FOLLOWER-AHEAD", "CDC-FOLLOWER-BEHIND-RETENTION", "CDC-TOPIC-GAP", "CDC-TOPIC-OFFSET-GONE"},
+    "cdc-consumer": {
+        "CDC-FOLLOWER-AHEAD",
+        "CDC-FOLLOWER-BEHIND-RETENTION",
+        "CDC-TOPIC-GAP",
+        "CDC-TOPIC-OFFSET-GONE",
+        "CDC-TOPIC-OTHER-RECORDS",
+    },
 }
 _LIBRDKAFKA = {"socket.timeout.ms": 5000, "reconnect.backoff.max.ms": 200, "request.timeout.ms": 5000}
 _UNCLEAN = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
