@@ -27,8 +27,14 @@ def continued_in_many(checkpoint: Checkpoint, topics: Mapping[str, Topic], reade
         for each, at in checkpoint.offsets.items()
         if (topic := topics.get(each.topic)) is not None and topic.id == each.topic_id and each.number in topic.ranges
     }
-    # A topic that is missing, or another one by its name, is refused later.
-    if checkpoint.sequence < 0 or not offsets or offsets.keys() != checkpoint.offsets.keys():
+    # A topic that is missing, or another one by its name, is refused later. A checkpoint without a position was moved
+    # by hand, perhaps past a record that is in no topic.
+    if (
+        checkpoint.position is None
+        or checkpoint.sequence < 0
+        or not offsets
+        or offsets.keys() != checkpoint.offsets.keys()
+    ):
         return checkpoint
     return checkpoint if _is_at(checkpoint, topics, reader) else _searched(checkpoint, topics, reader)
 

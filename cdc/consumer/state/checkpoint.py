@@ -183,11 +183,12 @@ class Checkpoint:
 
     def require_same(self, position: Position, ts_us: int | None, where: str) -> None:
         """Raises PromiseError if a record with the sequence of the last applied one is another record. ``position`` and
-        ``ts_us`` are the record's; its time is None if it is unknown.
+        ``ts_us`` are the record's; its time is None if it is unknown. A checkpoint without a position, as one that was
+        moved by hand, says nothing about the record.
         """
         # A chunk that was read again at the same position may cover other rows; the time at which it was read differs.
-        is_other = self.position not in (None, position) or (None not in (ts_us, self.ts_us) and ts_us != self.ts_us)
-        if is_other:
+        is_from_another_time = None not in (ts_us, self.ts_us) and ts_us != self.ts_us
+        if self.position is not None and (self.position != position or is_from_another_time):
             raise PromiseError(
                 f"record {self.sequence} is not the record that the follower has applied: it is from leader position "
                 f"{position}, the applied record was from {self.position}, or from another time",

@@ -29,7 +29,7 @@ def text(sequence: int, at: int, ts_us: int = 1) -> bytes:
 
 
 def continued(
-    patch: pytest.MonkeyPatch, logs: dict[str, list[tuple[int, int]]], offsets: dict[str, int], **applied: int
+    patch: pytest.MonkeyPatch, logs: dict[str, list[tuple[int, int]]], offsets: dict[str, int], **applied: int | None
 ) -> dict[str, int] | str:
     """The offsets from which a follower continues that has ``applied`` a sequence, from a position; or the error's
     code. ``logs`` has sequences and positions.
@@ -42,8 +42,8 @@ def continued(
     reader = KafkaReader(bootstrap_servers="none", group="g", properties={}, retry_seconds=0, commits="c")
     topics = {name: Topic(name, "id", {0: (0, len(records))}) for name, records in logs.items()}
     checkpoint: Any = Checkpoint(
-        "r", "c", "id", applied["sequence"], {PLACES[name]: at for name, at in offsets.items()}, ts_us=1,
-        position=Position("binlog.000001", applied["at"]),
+        "r", "c", "id", applied["sequence"] or 0, {PLACES[name]: at for name, at in offsets.items()}, ts_us=1,
+        position=None if applied["at"] is None else Position("binlog.000001", applied["at"]),
     )  # fmt: skip
     try:
         found = continued_in_many(checkpoint, topics, reader).offsets
@@ -73,6 +73,14 @@ def test_another_record_under_its_number_is_refused(monkeypatch: pytest.MonkeyPa
 def test_a_record_that_is_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert continued(monkeypatch, LOGS, {"a": 2, "b": 1}, sequence=7, at=20) == "CDC-FOLLOWER-AHEAD"
     assert continued(monkeypatch, {**LOGS, "a": [(0, 10)]}, {"a": 1}, sequence=2, at=12) == "CDC-TOPIC-OTHER-RECORDS"
+
+
+def test_a_checkpoint_that_was_moved_by_hand_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past a record that is in no topic, for instance: its position is not known."""
+    logs = {**LOGS, "a": [(0, 10)]}
+    assert continued(monkeypatch, logs, {"a": 1, "b": 1}, sequence=2, at=None) == {"a": 1, "b": 1}
+    checkpoint = Checkpoint("r", "t", "id", 2, ts_us=1)
+    checkpoint.require_same(Position("binlog.000001", 12), 99, "here")
 
 
 def located(value: bytes) -> Located:
