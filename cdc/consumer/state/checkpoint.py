@@ -183,8 +183,8 @@ class Checkpoint:
 
     def require_same(self, position: Position, ts_us: int | None, where: str) -> None:
         """Raises PromiseError if a record with the sequence of the last applied one is another record. ``position`` and
-        ``ts_us`` are the record's; its time is None if it is unknown. A checkpoint without a position, as one that was
-        moved by hand, says nothing about the record.
+        ``ts_us`` are the record's; its time is None if it is unknown. Any record will do for a checkpoint without a
+        position, as one that was moved by hand.
         """
         # A chunk that was read again at the same position may cover other rows; the time at which it was read differs.
         is_from_another_time = None not in (ts_us, self.ts_us) and ts_us != self.ts_us
