@@ -61,14 +61,14 @@ def about(stage: Stage) -> Iterator[str]:
     ((mysql,),) = execute(stage.leader, "SELECT VERSION()")
     (memory,) = re.findall(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
     load = f"load average {os.getloadavg()[0]:.0f} at the start"
-    told = {
+    facts = {
         "day": f"{datetime.now(UTC):%d %B %Y}",
         "machine": f"{os.cpu_count()} cores and {int(memory) >> 20} GB, which all share; {load}",
         "servers": f"MySQL {mysql}, Kafka {kafka.VERSION}",
         "cdc": f'{__version__}, with default settings; `consumer.engine = "InnoDB"` for `all_types.sql`',
         "Debezium": f"{VERSION} with its JDBC sink, in one worker of Kafka Connect {CONNECT}, `{HEAP}`",
     } | {f"settings of {name}": listed(settings) for name, settings in _SETTINGS.items()}
-    for name, text in told.items():
+    for name, text in facts.items():
         yield line(Row(name, {"": text}), [""])
 
 

@@ -1,4 +1,4 @@
-"""The two pipelines from the leader to a follower, which each question starts anew for its own databases."""
+"""The two pipelines from the leader to a follower, started again for each question, on its own databases."""
 
 import json
 import re

@@ -36,7 +36,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a pipeline took for a backlog, in seconds."""
+    """The seconds that a pipeline took for a backlog."""
 
     wall: float
     programs: float

@@ -41,7 +41,7 @@ class Stage:
         return self
 
     def start_worker(self, *options: str) -> None:
-        """Starts the worker of Kafka Connect anew, with ``options`` of Java."""
+        """Starts the worker of Kafka Connect again, with ``options`` of Java."""
         self.worker.process.kill()
         self.worker.start(*options)
         await_that(self.worker.answers, what="Kafka Connect")

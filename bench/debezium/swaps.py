@@ -19,7 +19,7 @@ TRANSACTIONS = {
     "rotated": ("UPDATE {0} SET k = -k", "UPDATE {0} SET k = IF(k = -5, 1, 1 - k) ORDER BY k DESC"),
     "shifted": ("UPDATE {0} SET k = k + 1 ORDER BY k DESC", "UPDATE {0} SET k = k - 1 ORDER BY k"),
     "shifted_on": ("UPDATE {0} SET k = k + 1 ORDER BY k DESC",),
-    "made_anew": ("DELETE FROM {0} WHERE id IN (1, 2)", "INSERT INTO {0} VALUES (1, 2, 'one')",
+    "deleted_and_inserted": ("DELETE FROM {0} WHERE id IN (1, 2)", "INSERT INTO {0} VALUES (1, 2, 'one')",
                   "INSERT INTO {0} VALUES (2, 1, 'two')"),
     "replaced": ("REPLACE INTO {0} VALUES (6, 1, 'six')", "REPLACE INTO {0} VALUES (1, 1, 'one')"),
     "taken_over": ("DELETE FROM {0} WHERE k = 1", "INSERT INTO {0} SELECT MAX(id) + 1, 1, 'new' FROM {0}"),

@@ -2,7 +2,7 @@
 behind it.
 
 Brokers that lose records get them again from the producer, at other offsets, and perhaps under other sequences: those
-of a copy are placed anew. A follower that has applied lost records must not skip others in their place.
+of a copy get other places. A follower that has applied lost records must not skip others in their place.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,7 @@ from cdc.spark.compare.fold import carried, changes, fold, segments, without_cas
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.ddl.late_capture import NOT_LATE, LateCapture, LateTables, late_tables
-from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
+from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables, own_alters
 from cdc.spark.ddl.scope import LeftOut, Scope
 from cdc.spark.ddl.table_copies import TableCopy, table_copies
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -211,10 +211,11 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     before = {side: lineage(names[side], those) for side, those in old.items()}
     since = {side: lineage(names[side], those, beginnings(before[side])) for side, those in new.items()}
     began, covered = streams.base_copy is not None, _covered(within, held)
+    own = own_alters(names[FOLLOWER], acts[FOLLOWER], lambda act: streams.sequences.of(act.transaction) is None)
     return Sides(
         records,
         {side: SideHistory(records.where(F.col("side") == side), since[side], of_side[side]) for side in acts},
-        copied=Copied(within.copies, began, _older(since), within.late_tables),
+        copied=Copied(within.copies, began, _older(since), within.late_tables, own),
         copied_before=Copied(covered.copies, began, _older(before), _late_tables(covered, streams)),
     )
 

@@ -55,7 +55,7 @@ class Histories:
             path = name.replace(".", "/") if "." in name else f"{self.database}/{name}"
             self.tables[name] = Table(path, columns.split(", "), key.split(", ") if key else None)
         elif line == "the capture begins":
-            # What the follower logged by then is in no topic.
+            # The follower's topic has nothing that was logged by then.
             self.follower.messages.clear()
             self.follower.sequence = 0
         elif found := _EDIT.match(line):

@@ -283,7 +283,7 @@ class History:
         return changes == len(self.leader) and len(records) - changes == self.kind.chunks
 
     def shown(self) -> list[Record]:
-        """What a plain reader sees of all topics, in the order of the numbers."""
+        """Returns the records of all topics as a plain reader sees them, in the order of their numbers."""
         newest = next(commit_log.entries({}, topic=self.names.commits, resource="r"))
         found = list[Record]()
         for place in self.broker.logs:

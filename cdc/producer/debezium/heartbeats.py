@@ -24,12 +24,12 @@ class Heartbeats:
     def __init__(self, prefix: str, *, interval_ms: int, schemas: bool) -> None:
         self.topics = {debezium_heartbeats(prefix)} if interval_ms else set()
         self._prefix = prefix
-        self._seconds = interval_ms / 1000 if interval_ms else math.inf
+        self._seconds = interval_ms / 1000
         self._heads = rendered(_KEY, _VALUE) if schemas else Heads()
-        self._newest = -math.inf if interval_ms else math.inf
+        self._newest = -math.inf
 
     def is_due(self, monotonic: float) -> bool:
-        return monotonic - self._newest >= self._seconds
+        return bool(self.topics) and monotonic - self._newest >= self._seconds
 
     def message(self, now_ms: int, *, monotonic: float) -> DebeziumMessage:
         """Returns the heartbeat of the moment; the next one is due ``interval_ms`` later."""

@@ -81,19 +81,22 @@ class Visible:
         through = max((made.through for made in known if made.through), default=None)
         return cls(found, through=through) if found else None
 
-    def has(self, made: MadeOf) -> bool:
-        """Whether readers see the message, or one that it was merged into. Raises ValueError if they see a later one,
-        but not this one, or if theirs was made of another record.
+    def counted(self, made: MadeOf) -> int | None:
+        """Returns the sequence that an entry of the commit log may count for the partition, if readers see the message
+        or one that it was merged into; None if they do not. Raises ValueError if they see a later one, but not this
+        one, or if theirs was made of another record.
+
+        It is never above the newest message's own: recovery would miss a message that was left out.
         """
         at = made.sequence, made.number
         found = self._found.get(at)
         if found is None and self._through is not None and at <= self._through:
-            return True
+            return min(made.sequence, self._newest[0])
         if at > self._newest:
-            return False
+            return None
         if found != made.checksum:
             raise ValueError(made)
-        return True
+        return made.sequence
 
 
 def debezium_partitions(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:

@@ -171,8 +171,8 @@ class DebeziumSink:
             numbers[each.topic] += 1
             size += len(each.key or b"") + len(each.value or b"")
             place = self._place(each, mark)
-            if self._is_visible(place, mark):
-                self.newest[partition_name(place)] = sequence
+            if (counted := self._counted(place, mark)) is not None:
+                self.newest[partition_name(place)] = counted
             elif self._window is None or is_statement:
                 self._send(Held(each, place, mark, message.time_ms), batch)
             else:
@@ -247,13 +247,15 @@ class DebeziumSink:
         batch.produce(topic, message.key, message.value, held.time_ms, headers, partition)
         self.newest[partition_name(held.place)] = held.mark.sequence
 
-    def _is_visible(self, place: Partition, mark: MadeOf) -> bool:
-        """Whether readers see the message already, or one that it was merged into, so that it is not written again."""
+    def _counted(self, place: Partition, mark: MadeOf) -> int | None:
+        """Returns the sequence to count for the partition if readers see the message already, or one that it was merged
+        into, so that it is not written again; else None.
+        """
         found = self._topics[place[0]].visible.get(place[1])
         if found is None:
-            return False
+            return None
         try:
-            return found.has(mark)
+            return found.counted(mark)
         except ValueError:
             raise PromiseError(
                 f"readers see messages behind record {mark.sequence} already, or of another record of that number",

@@ -32,7 +32,7 @@ def entry_before(entry: Entry | None, older: Iterable[Entry]) -> Entry | None:
     if entry.next_sequence <= _RECORDS:
         older = [replace(entry, next_sequence=0, counts={})]
     for each in islice(older, _ENTRIES):
-        # An older entry that counts as many was rolled back, or its records were: the one after it numbers anew.
+        # An older entry that counts as many was rolled back, or its records were: the next one has the same numbers.
         if each.next_sequence < before.next_sequence:
             before = each
         if entry.next_sequence - before.next_sequence >= _RECORDS:

@@ -134,8 +134,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     if open_in and not has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
-    if entry is not None and (before := entry_before(entry, every)) is not None:
-        require_no_gap(before, entry, places=partial(counting.places, resource), is_cut=counting.is_cut)
+    counting.require_no_gap(entry, every, resource)
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks, places = _visible_records(counting, visible, next_sequence, resource)
     counts_more = committed is not None and _copied(committed) > _copied(entry) + len(chunks)
@@ -285,6 +284,12 @@ class _Counting:
             if _mark(message, AFTER) is None:
                 fragment = Fragment.of(message)
                 yield _sequence(message, resource), *((fragment.number, fragment.total) if fragment else (0, 1))
+
+    def require_no_gap(self, entry: Entry | None, older: Iterable[Entry], resource: str) -> None:
+        """Raises PromiseError if the newest records that ``entry`` counts are not all there (module gap_check)."""
+        before = entry_before(entry, older)
+        if entry is not None and before is not None:
+            require_no_gap(before, entry, places=partial(self.places, resource), is_cut=self.is_cut)
 
     def is_cut(self, partition: Partition) -> bool:
         """Whether retention has removed records of ``partition``."""

@@ -10,7 +10,8 @@ earlier part of the log contains them, with two exceptions:
 
 - The follower began with a base copy (``consumer.start``): its log lacks the rows of the base copy.
 - ALTER TABLE changed rows, or the columns of the key, without a record: the follower's image is older than the ALTER,
-  the leader's image is newer. If the ALTER gave the table its key, the follower's image has no key at all.
+  the leader's image is newer. If the ALTER gave the table its key, the follower's image has no key at all. An ALTER
+  that only the follower ran does not count: it would hide a foreign write before it.
 
 These rows are **unknown**: they are counted, but not compared. No row of a table whose copy is incomplete is compared.
 
@@ -19,7 +20,7 @@ follower's table. So a row that does not appear there is not on the follower, an
 follower altered the table between its own copy and the leader's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -35,20 +36,24 @@ __all__ = ["KIND_OF_COPIED", "NO_COPIES", "Copied", "with_copies"]
 
 _FIELDS = {
     "began": "BIGINT", "complete": "BOOLEAN", "altered": "BOOLEAN", "alters": "INT", "older": "BOOLEAN",
-    "captured_at": "BIGINT", "captured_altered": "BOOLEAN",
+    "captured_at": "BIGINT", "captured_altered": "BOOLEAN", "own_alters": "ARRAY<BIGINT>",
 }  # fmt: skip
 _ROWS = ", ".join(f"{name} {kind}" for name, kind in {"database": "STRING", "table": "STRING", **_FIELDS}.items())
 _STATED = (
     "(leader_image IS NOT NULL AND leader_marked.kind = 'chunk' AND leader_marked.sequence = leader_last.sequence)"
 )
+# ALTERs that only the follower ran explain no difference: the leader's image is not newer than these.
+_ERA = """(
+    follower_era + size(filter(coalesce(own_alters, CAST(array() AS ARRAY<BIGINT>)), s -> s > follower_last.sequence))
+)"""
 _UNKNOWN = f"""
     coalesce(CASE
         WHEN NOT coalesce(captured_altered, true) THEN false
-        WHEN NOT keyed THEN copied AND leader_last IS NULL AND follower_net != 0 AND follower_era < -alters
+        WHEN NOT keyed THEN copied AND leader_last IS NULL AND follower_net != 0 AND {_ERA} < -alters
         WHEN {_STATED} AND follower_last IS NULL THEN unlogged
         WHEN {_STATED} AND follower_image IS NOT NULL
-            THEN leader_image != follower_image AND follower_era < leader_era
-        ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
+            THEN leader_image != follower_image AND {_ERA} < leader_era
+        ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND {_ERA} < -alters
     END, false)
 """
 # SQL for the kind of drift of a row in a copied table, if neither side's fold contains the row. The row is extra if a
@@ -62,13 +67,15 @@ class Copied:
     """The tables that were or will be copied. ``began`` is true if the follower began with a base copy of the leader.
 
     ``older`` are tables that both sides may have had before their streams begin. ``late`` are the tables that a late
-    capture of the follower makes comparable or not.
+    capture of the follower makes comparable or not. ``own_alters`` are the follower's sequences of the ALTERs that it
+    alone ran, by table.
     """
 
     tables: Mapping[Name, TableCopy] = field(default_factory=dict)
     began: bool = False
     older: frozenset[Name] = frozenset()
     late: LateTables = NOT_LATE
+    own_alters: Mapping[Name, Sequence[int]] = field(default_factory=dict)
 
     @property
     def incomplete(self) -> frozenset[Name]:
@@ -98,7 +105,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
         "copied": F.expr("coalesce(complete, false)"),
         "unlogged": F.expr("coalesce(altered AND coalesce(captured_altered, true), false)") | F.lit(copied.began),
     }).drop("complete", "altered")  # fmt: skip
-    return known_of.withColumn("unknown", F.expr(_UNKNOWN)).drop("alters", "captured_altered")
+    return known_of.withColumn("unknown", F.expr(_UNKNOWN)).drop("alters", "captured_altered", "own_alters")
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
@@ -108,6 +115,8 @@ def _known(copied: Copied) -> Iterator[dict[str, Any]]:
         facts: dict[str, Any] = asdict(copied.tables[name]) if name in copied.tables else {}
         if captured := late.captured.get(name):
             facts |= {"captured_at": captured.at, "captured_altered": captured.altered}
+        if name in copied.own_alters:
+            facts["own_alters"] = list(copied.own_alters[name])
         if name in late.unjudged:
             facts["complete"] = False
         yield {"database": name[0], "table": name[1], "older": name in copied.older, **facts}

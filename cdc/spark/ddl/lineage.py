@@ -5,7 +5,8 @@ another name, or may be deleted.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -28,6 +29,7 @@ __all__ = [
     "exchanged",
     "lineage",
     "named_tables",
+    "own_alters",
     "table_name",
     "with_eras",
 ]  # fmt: skip
@@ -214,6 +216,18 @@ def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
 def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
     """Maps each table that may have rows to its beginning."""
     return {each.owner: each.beginning for each in lineage if each.owner}
+
+
+def own_alters(tables: Iterable[Name], acts: Sequence[Act], is_own: Callable[[Act], bool]) -> dict[Name, list[int]]:
+    """Maps each table that still exists to the sequences of those of its ALTERs for which ``is_own`` is true; a
+    sequence is there as often as it counts for the table's eras.
+    """
+    own = Counter((table_name(act.uri), act.sequence) for act in acts if act.action in ALTERS and is_own(act))
+    found: dict[Name, list[int]] = {}
+    for each in lineage(tables, acts) if own else ():
+        if each.owner and (count := own[(each.database, each.table), each.first]):
+            found.setdefault(each.owner, []).extend([each.first] * count)
+    return found
 
 
 def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:

@@ -29,13 +29,19 @@ RECORDS, MISSING = 400, 150
 MOST_BYTES = 20_000
 
 
-def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) -> None:
-    names = Topics("tailed", layout=PER_TABLE)
-    properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    topics = [names.of_table("tailed", table) for table in "ab"]
-    made = kafka.admin()
-    for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
+def two_topics(kafka: Kafka, name: str) -> tuple[Topics, list[str]]:
+    """Creates the topics of two tables, and their commit log."""
+    names = Topics(name, layout=PER_TABLE)
+    topics = [names.of_table(name, table) for table in "ab"]
+    made = kafka.admin()  # without this name the client would end before the topics are there
+    for created in made.create_topics([NewTopic(each, 1) for each in (names.commits, *topics)]).values():
         created.result(LIMIT_SECONDS)
+    return names, topics
+
+
+def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) -> None:
+    names, topics = two_topics(kafka, "tailed")
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
     # As ours, in order: a batch that a broker refuses, since it has not heard of the topic yet, would come in late.
     producer = Producer(properties | {"enable.idempotence": True})
     for sequence in range(RECORDS):
@@ -67,12 +73,8 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
 
 def test_a_record_whose_transaction_has_not_ended_everywhere_is_waited_for(kafka: Kafka) -> None:
     """A later record of another topic can be read before it."""
-    names = Topics("waited_for", layout=PER_TABLE)
+    names, topics = two_topics(kafka, "waited_for")
     properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    topics = [names.of_table("waited_for", table) for table in "ab"]
-    made = kafka.admin()
-    for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
-        created.result(LIMIT_SECONDS)
     early, late = (
         Producer(properties | {"enable.idempotence": True}),
         Producer(properties | {"transactional.id": "waited_for"}),
@@ -108,12 +110,8 @@ def test_a_record_whose_transaction_has_not_ended_everywhere_is_waited_for(kafka
 
 def test_commit_times_that_are_not_in_the_order_of_sequences_are_no_gap(tmp_path: Path, kafka: Kafka) -> None:
     """Of two transactions that commit at the same time the second one may have the earlier time, in another topic."""
-    names = Topics("inverted", layout=PER_TABLE)
+    names, topics = two_topics(kafka, "inverted")
     properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    topics = [names.of_table("inverted", table) for table in "ab"]
-    made = kafka.admin()
-    for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
-        created.result(LIMIT_SECONDS)
     producer, now_ms = Producer(properties | {"enable.idempotence": True}), int(time.time() * 1000)
     for sequence, (topic, age_ms) in enumerate([(0, 500_000), (1, 500_000), (0, 1000), (1, 1100), (1, 900)]):
         time_ms = now_ms - age_ms

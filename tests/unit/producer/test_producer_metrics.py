@@ -1,4 +1,4 @@
-"""What line, log and metrics say of a table that is copied."""
+"""Metrics, the status line and the log: a table that is copied, and merged messages."""
 
 import threading
 from typing import Any
@@ -83,3 +83,13 @@ def test_a_standby_shows_nothing_of_the_stream_that_it_once_wrote() -> None:
     assert (metrics.totals(), metrics.seconds_behind()) == ({"standby": True}, None)
     (stream, _) = metrics.checks()
     assert (stream.ok, stream.says) == (True, metrics.line(rate=0))
+
+
+def test_merged_messages_are_counted_over_connections() -> None:
+    metrics = _metrics(None)
+    metrics.merged(3)
+    metrics.merged(5)
+    source: Any = type("Source", (), {"silence": 0.0})()
+    metrics.connected(source, Entry(0, Position("b.1", 4), "", ""), copying=lambda: None)
+    metrics.merged(2)
+    assert _figures(metrics)["deduplicated_total"] == 7

@@ -1,5 +1,6 @@
 """Which changes go into one Kafka transaction, and in which order."""
 
+import math
 import struct
 import threading
 import time
@@ -95,6 +96,9 @@ class Copying:
         messages = EventMessages(resource="r", topic="e", shown=None)
         self._stream = Stream(decoder, self.router, sink, self.progress, metrics, limits, messages)
 
+    def window_end(self) -> float:
+        return self._stream.window_end()
+
     def replicate(self, *received: Sequence[RawEvent | SimpleTransaction]) -> None:
         """Everything in these chunks of events."""
         changes = self._copies.changes(received)
@@ -146,6 +150,23 @@ def test_a_window_stays_open_while_the_leader_has_no_more(
     progress = Progress(START, alive_seconds=alive)
     progress.is_due_at_once = at_once
     assert must_commit(Idle(inside=False), sink, progress, MERGING) is commits
+
+
+@pytest.mark.parametrize("limits", [MERGING, Limits()])
+def test_an_idle_stream_commits_for_a_heartbeat(limits: Limits) -> None:
+    sink: Any = Sink()
+    assert not must_commit(Idle(inside=False), sink, Progress(START), limits)
+    sink.is_heartbeat_due = True
+    assert must_commit(Idle(inside=False), sink, Progress(START), limits)
+
+
+def test_the_leader_is_awaited_no_longer_than_the_window_lasts() -> None:
+    sink: Any = Sink()
+    stream = Copying(sink, Pending(), limits=MERGING)
+    assert stream.window_end() == math.inf, "no window is open"
+    sink.begun_at = 7.0
+    assert stream.window_end() == 12.0
+    assert Copying(sink, Pending()).window_end() == math.inf, "messages are not merged"
 
 
 def test_what_waits_for_the_end_of_a_window_counts_as_behind() -> None:

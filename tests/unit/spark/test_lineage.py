@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Segment, beginnings, lineage, named_tables
+from cdc.spark.ddl.lineage import (
+    BEGINS_COPY,
+    END,
+    Act,
+    Beginning,
+    Segment,
+    beginnings,
+    lineage,
+    named_tables,
+    own_alters,
+)
 from cdc.spark.state.coverage import tables_unchanged
 
 Name = tuple[str, str]
@@ -204,3 +214,16 @@ def test_what_the_stream_has_from_its_beginning() -> None:
     }  # fmt: skip
     assert {name for name, each in found.items() if each is Beginning.PERHAPS} == {("db", "perhaps")}
     assert found["db", "renamed"] is found["new", "any"] is found["gone", "any"] is Beginning.KNOWN
+
+
+def test_own_alters_are_those_that_count_for_the_eras_of_the_table_that_is_left() -> None:
+    acts = [
+        act(1, "AlterTable", "db/a"), act(2, "AlterTable", "db/a"), act(3, "RenameTable", "db/a", "db/b"),
+        act(4, "CreateIndex", "db/b"), act(4, "AlterTable", "db/b", place=1), act(5, "AlterTable", "db/gone"),
+        act(6, "DropTable", "db/gone"), act(7, "AlterTable", "db/c"),
+    ]  # fmt: skip
+    found = own_alters([], acts, lambda each: each.sequence not in (1, 7))
+    assert found == {("db", "b"): [2, 4, 4]}
+    (now,) = {each.era for each in lineage([], acts) if each.owner == ("db", "b") and each.end == END}
+    assert now == 1 + len(found["db", "b"])
+    assert own_alters([], acts, lambda _: False) == {}

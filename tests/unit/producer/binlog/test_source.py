@@ -82,6 +82,17 @@ def test_a_leader_is_not_silent_while_nobody_listens() -> None:
             listening.join()
 
 
+def test_the_leader_is_awaited_until_a_given_time() -> None:
+    """Without it the second wait would last until the leader counts as gone."""
+    here, there = socket.socketpair()
+    with here, there:
+        reader = SimpleNamespace(_stream_connection=SimpleNamespace(_sock=here), close=lambda: None)
+        there.sendall(opening(file="binlog.000001", offset=4))
+        with BinlogSource(reader, name="leader", heartbeat_seconds=1) as source:
+            chunks = source.chunks(threading.Event(), until=time.monotonic)
+            assert [len(next(chunks)) for _ in range(4)] == [2, 0, 0, 0]
+
+
 @given(st.data(), st.booleans())
 def test_however_the_bytes_arrive_the_events_are_the_same(data: st.DataObject, summed: bool) -> None:
     bodies = data.draw(st.lists(st.binary(min_size=1, max_size=60), max_size=6))

@@ -81,6 +81,6 @@ def judged(seed: int, kind: Kind) -> tuple[str, str]:
 
 
 def test_a_follower_of_lost_numbers_is_refused() -> None:
-    """Records and entries are lost, and numbered anew: 186 went on at its offsets, and applied a change twice."""
+    """Records and entries are lost, and numbered again: 186 went on at its offsets, and applied a change twice."""
     kind = Kind(PER_TABLE, chunks=CHUNKS, lost=LOST, commits=True)
     assert judged(186, kind)[1] == "CDC-TOPIC-OTHER-RECORDS"
