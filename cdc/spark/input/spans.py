@@ -23,7 +23,16 @@ from cdc.model.commit_entry import Commits, Mark
 from cdc.model.position import Partition, partition_name
 from cdc.model.record import Record
 
-__all__ = ["Span", "early_reasons", "left_out_notes", "newest_entry_us", "span", "too_old", "topic_ids"]
+__all__ = [
+    "Span",
+    "early_reasons",
+    "left_out_notes",
+    "left_out_rows",
+    "newest_entry_us",
+    "span",
+    "too_old",
+    "topic_ids",
+]
 
 _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays open for 60 s
 
@@ -253,6 +262,7 @@ def early_reasons(
     """
     *_, follower = profiles.values()
     yield from left_out_notes(follower.filters, own)
+    yield from left_out_rows(follower.filters)
     for side, profile in profiles.items():
         topic = profile.kafka.topic
         if not spans[side].size:
@@ -276,6 +286,18 @@ def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
     elif not filters.wants_table(own, "ledger"):
         yield f"the follower profile's filters leave out {own}.ledger, which lists the statements that the consumer ran"
+
+
+def left_out_rows(filters: Filters) -> Iterator[str]:
+    """Reports a condition by which the follower's producer leaves rows out: a foreign write of such a row would not be
+    seen.
+    """
+    if filters.rows:
+        names = ", ".join(sorted(filters.rows))
+        yield (
+            f"the follower profile's filters.rows leaves out rows of the follower ({names}): remove it, and begin a "
+            "new topic of the follower with a copy (docs/audit-operations.md, A follower that runs already)"
+        )
 
 
 def too_old(side: str, topic: str, age: float | None, max_age: float) -> Iterator[str]:

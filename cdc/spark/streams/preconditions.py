@@ -13,7 +13,7 @@ from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.renaming import name_on_leader
-from cdc.spark.input.spans import left_out_notes
+from cdc.spark.input.spans import left_out_notes, left_out_rows
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.watermark import Watermark
@@ -64,7 +64,7 @@ def unmet(checked: Preconditions) -> list[str]:
         whole |= set() if of_topic else {side}
     no_notes = list(left_out_notes(profiles[FOLLOWER].filters, own))
     acts = checked.acts.get(LEADER, ())
-    reasons += [*no_notes, *_own_of_leader(leader, acts, checked.scope)]
+    reasons += [*no_notes, *left_out_rows(profiles[FOLLOWER].filters), *_own_of_leader(leader, acts, checked.scope)]
     reasons += _left_out_records(profiles[FOLLOWER], leader, acts, checked.scope, checked.renames)
     reasons += _checkpoint(profiles, leader, checked.watermark, whole - ({FOLLOWER} if no_notes else set()))
     if FOLLOWER in whole:

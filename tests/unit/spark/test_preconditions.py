@@ -130,3 +130,13 @@ def test_early_reasons() -> None:
     assert not list(
         early_reasons({LEADER: Profile(), FOLLOWER: Profile()}, dict.fromkeys(sides, cut), "cdc", kept=True)
     )
+
+
+def test_a_capture_that_leaves_rows_out_is_refused_at_once_and_by_the_judge() -> None:
+    """A foreign write of such a row is in no topic."""
+    profiles = {LEADER: Profile(), FOLLOWER: Profile(filters=Filters(rows={"db.t": "a = 1"}))}
+    spans = {side: Span({("t", 0): (0, 1)}) for side in profiles}
+    for reasons in (unmet(replace(NOTHING, profiles=profiles)), [*early_reasons(profiles, spans, own="cdc")]):
+        assert [each for each in reasons if "filters.rows leaves out rows of the follower (db.t)" in each], reasons
+    leader_only = {LEADER: profiles[FOLLOWER], FOLLOWER: Profile()}
+    assert not [each for each in unmet(replace(NOTHING, profiles=leader_only)) if "filters.rows" in each]
