@@ -18,7 +18,15 @@ from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Place, Topic
 from cdc.consumer.state import base_copy, checkpoint, ledger_table, parked
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import CHECKPOINT, FRESH, OFFSETS, Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import (
+    CHECKPOINT,
+    CHUNKS,
+    FRESH,
+    OFFSETS,
+    Checkpoint,
+    LastChunk,
+    TopicIdPartition,
+)
 from cdc.consumer.state.conflicts import CONFLICTS
 from cdc.consumer.state.ledger_table import LEDGER
 from cdc.consumer.state.own_table import NAMES, TYPES
@@ -496,7 +504,7 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             audit_needs.log_settings(session)
             log_missing_capture(session)
-        there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
+        there = _with_chunk(session, Checkpoint.from_rows(rows[0], others, schema=schema)) if rows else new
         base_copy.require_no_rewind(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
@@ -518,8 +526,15 @@ def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
             return None
         others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if OFFSETS.name in known else []
         there = Checkpoint.from_rows(rows[0], others, schema=schema)
+        if CHUNKS.name in known:
+            there = _with_chunk(session, there)
         base_copy.require_no_rewind(session, there)
         return there
+
+
+def _with_chunk(session: Session, checkpoint: Checkpoint) -> Checkpoint:
+    rows = session.rows(LastChunk.select(checkpoint.resource, schema=session.schema))
+    return replace(checkpoint, chunk=LastChunk.from_rows(rows))
 
 
 @contextmanager
@@ -537,8 +552,8 @@ def _own_tables(schema: str) -> Iterator[None]:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets, "
-            "seeds and types",
+            hint="it belongs to this program alone: tables checkpoint, chunks, conflicts, copies, ledger, names, "
+            "offsets, parked, seeds and types",
         ) from None
 
 
@@ -560,7 +575,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
         session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
-    wanted = [CHECKPOINT, LEDGER, CONFLICTS, TYPES, parked.TABLE]
+    wanted = [CHECKPOINT, LEDGER, CONFLICTS, TYPES, parked.TABLE, CHUNKS]
     wanted += [*([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
     for table in wanted:
         if table.name not in known:

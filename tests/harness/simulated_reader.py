@@ -116,6 +116,7 @@ def patched(broker: Broker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reader, "admin_client", admin_client)
     patch.setattr(reader, "newest_within", broker.newest_within)
     patch.setattr(reader, "windows", broker.windows)
+    patch.setattr(reader, "backwards", broker.backwards)
     patch.setattr(reader, "oldest", broker.oldest)
     patch.setattr(reader, "end_offsets", broker.end_offsets)
     patch.setattr(reader, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))

@@ -107,8 +107,8 @@ def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tupl
         return [], before
     target = before.advanced(last=batch.last, offsets=batch.offsets)
     tail = [*notes, Statement(before.advance(target, last=batch.last).encode(), 1)]
-    moved = target.move(batch.offsets)
-    return [*tail, Statement(moved.encode())] if moved else tail, target
+    also = [text for text in (target.move(batch.offsets), target.note_chunk()) if text]
+    return [*tail, *(Statement(text.encode()) for text in also)], target
 
 
 def ending_behind(

@@ -19,7 +19,16 @@ from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragment, Fragments, epoch_at, first_whole_sequence, stamp_of
-from cdc.kafka.partitions import FIRST, begin_offsets, end_offsets, newest_within, oldest, require_others_empty, windows
+from cdc.kafka.partitions import (
+    FIRST,
+    backwards,
+    begin_offsets,
+    end_offsets,
+    newest_within,
+    oldest,
+    require_others_empty,
+    windows,
+)
 from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.position import Partition, Position
@@ -270,17 +279,43 @@ class KafkaReader:
         that is not a record.
         """
         low, high = topic.ranges[number]
-        partition, offsets, marks = (topic.name, number), (low, min(before, high)), None
+        partition, offsets = (topic.name, number), (low, min(before, high))
+        found = windows(self._consumer, partition, offsets, pick=_place_of, first=1, group=self._group)
         try:
-            for place in windows(self._consumer, partition, offsets, pick=_place_of, first=1, group=self._group):
-                if place is None:
-                    continue
-                if place.epoch and marks is None:
-                    marks = self._marks(partition)
-                if not place.epoch or place.epoch >= epoch_at(marks or (), place.offset):
-                    yield place
+            yield from self._not_void(found, partition)
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
+
+    def _not_void(self, places: Iterable[Place | None], partition: Partition) -> Iterator[Place]:
+        marks = None
+        for place in places:
+            if place is None:
+                continue
+            if place.epoch and marks is None:
+                marks = self._marks(partition)
+            if not place.epoch or place.epoch >= epoch_at(marks or (), place.offset):
+                yield place
+
+    def place_before(self, offsets: Mapping[TopicIdPartition, int], sequence: int) -> Place | None:
+        """Returns the place of the record ``sequence`` before the ``offsets`` in one of the partitions; None if there
+        is no such record. May be called after ``begin``.
+
+        Raises Unreachable if the brokers can't be reached, PromiseError for a message that is not a record.
+        """
+        own = {**self._connection, "group.id": self._group}
+        for (topic, number, _), offset in offsets.items():
+            try:
+                found = backwards(own, (topic, number), end=offset, pick=_place_of)
+                newest = next(
+                    (each for each in self._not_void(found, (topic, number)) if each.sequence <= sequence), None
+                )
+            except KafkaException as error:
+                raise self._unreachable(error.args[0]) from None
+            except Disconnected as error:
+                raise brokers_gone(str(error), self._servers) from None
+            if newest is not None and newest.sequence == sequence:
+                return newest
+        return None
 
     def newest_sequences(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         """Returns the sequence of the newest message in a range of offsets of each partition; the result lacks those

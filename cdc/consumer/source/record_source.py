@@ -16,11 +16,12 @@ from confluent_kafka import Message
 from cdc.config.topic_names import Topics
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import Located
-from cdc.consumer.source.reader import KafkaReader, Topic
+from cdc.consumer.source.reader import KafkaReader, Place, Topic
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.model.commit_entry import Commits
+from cdc.model.position import Position
 from cdc.service.logs import event
 
 __all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "MergedSource", "Received", "RecordSource", "SeenRecords", "SingleTopic"]
@@ -81,28 +82,37 @@ class SeenRecords:
     """Remembers the newest records that were read, to check that a repeated sequence is the same record.
 
     Brokers that lose the end of a rolled-back transaction (an unclean election) may show its records together with
-    those that were written under the same sequences since.
+    those that were written under the same sequences since. ``find(offsets, sequence)`` searches a record before the
+    offsets of a checkpoint.
     """
 
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[object, ...]] = {}
+    def __init__(self, find: Callable[[Mapping[TopicIdPartition, int], int], Place | None]) -> None:
+        self._find = find
+        self._seen: dict[int, tuple[Position, int | None]] = {}
         self._applied: Checkpoint | None = None
+        self._next_sequence = 0
 
-    def begin(self, applied: Checkpoint | None = None) -> None:
-        """Forgets all records, since others are read from now on. ``applied`` ends with the last applied record."""
+    def begin(self, *, next_sequence: int = 0, applied: Checkpoint | None = None) -> None:
+        """Forgets all records, since others are read from now on: those from ``next_sequence`` on. ``applied`` ends
+        with the last applied record.
+        """
         self._seen.clear()
+        self._next_sequence = next_sequence
         self._applied = applied or self._applied
 
     def check(self, located: Located) -> Located:
-        """Returns ``located``. Raises PromiseError if another record with its sequence was read before."""
+        """Returns ``located``. Raises PromiseError if another record with its sequence was read before, or applied."""
         record = located.record
-        sequence, seen = record.sequence, self._seen
+        sequence, seen, own = record.sequence, self._seen, (record.position, record.ts_us)
+        if sequence < self._next_sequence and sequence not in seen and self._applied is not None:
+            # An earlier run has read it, and may have ended because two records had this sequence.
+            found = self._find(self._applied.offsets, sequence)
+            seen[sequence] = own if found is None else (found.position, found.ts_us)
         if self._applied is not None and sequence == self._applied.sequence:
             self._applied.require_same(record.position, record.ts_us, _where(located))
-        own = record.transaction, record.index, record.position, record.ts_us
         if seen.setdefault(sequence, own) != own:
             raise PromiseError(
-                f"two different records have sequence {sequence}: one from leader position {seen[sequence][2]}, and "
+                f"two different records have sequence {sequence}: one from leader position {seen[sequence][0]}, and "
                 f"one from {record.position}",
                 code="CDC-TOPIC-OTHER-RECORDS",
                 where=_where(located),
@@ -196,7 +206,7 @@ class SingleTopic:
         self._ends: dict[int, int] | None = None
         self._parser = parser or RecordParser()
         self._received = Received(reader.messages, self._located)
-        self.seen = SeenRecords()
+        self.seen = SeenRecords(reader.place_before)
         self.topics = reader.topics
         self.commit = reader.offsets.commit
         self.read_ahead = self._received.read_ahead
@@ -219,7 +229,7 @@ class SingleTopic:
             for partition in self._partitions.values()
         }
         self._received.clear()
-        self.seen.begin()
+        self.seen.begin(next_sequence=sequence)
         self._reader.begin(begins)
         ends = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
         self._ends = ends if until_current else None
@@ -305,7 +315,7 @@ class MergedSource:
         self._names = names
         self._here: deque[Message] = deque()
         self._parser = parser or RecordParser()
-        self.seen = SeenRecords()
+        self.seen = SeenRecords(reader.place_before)
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0
@@ -330,7 +340,7 @@ class MergedSource:
         the commit log.
         """
         self._here.clear()
-        self.seen.begin()
+        self.seen.begin(next_sequence=sequence)
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
         # The commit log is read from its end on. Its newest entry is read after that end was requested. So no entry is

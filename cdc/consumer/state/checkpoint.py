@@ -6,7 +6,7 @@ writes only the offsets that it changes.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -15,9 +15,20 @@ from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import PromiseError
 from cdc.model.position import Position
-from cdc.model.record import Record
+from cdc.model.record import COPY, Record
 
-__all__ = ["CHECKPOINT", "FRESH", "OFFSETS", "WORKER", "Checkpoint", "TopicIdPartition", "others", "select_leader"]
+__all__ = [
+    "CHECKPOINT",
+    "CHUNKS",
+    "FRESH",
+    "OFFSETS",
+    "WORKER",
+    "Checkpoint",
+    "LastChunk",
+    "TopicIdPartition",
+    "others",
+    "select_leader",
+]
 
 WORKER = 0
 # The follower must be fresh. A follower that has executed GTIDs of the old topic would skip statements of the new
@@ -58,6 +69,19 @@ OFFSETS = OwnTable(
 )
 """The table with the offsets in topics other than the checkpoint's own topic."""
 
+CHUNKS = OwnTable(
+    "chunks",
+    """
+  sequence BIGINT NOT NULL COMMENT 'of the last chunk of a table copy that was applied',
+  ts_us BIGINT NOT NULL COMMENT 'when it was read on the leader, in microseconds since 1970',
+  topic VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  number INT NOT NULL COMMENT 'of the partition',
+  topic_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'tells a topic from its successor',
+  next_offset BIGINT NOT NULL
+    """,
+)
+"""The table with the last chunk that the follower has applied. A leader has no row before the first chunk."""
+
 
 class TopicIdPartition(NamedTuple):
     """A partition of a topic, with the topic's id in Kafka. A topic that is created later with the same name has
@@ -69,6 +93,29 @@ class TopicIdPartition(NamedTuple):
     topic_id: str = ""
 
 
+class LastChunk(NamedTuple):
+    """The last chunk of a table copy that the follower has applied: its sequence, the time at which its rows were read,
+    its partition, and the offset after it.
+    """
+
+    sequence: int
+    ts_us: int
+    partition: TopicIdPartition
+    next_offset: int
+
+    @staticmethod
+    def select(resource: str, *, schema: str) -> str:
+        """Returns the query for the row of a leader's last chunk. ``from_rows`` parses its result."""
+        return CHUNKS.select(schema, resource, "sequence, ts_us, topic, number, topic_id, next_offset")
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[tuple[Any, ...]]) -> Self | None:
+        """Parses the result of the query; None if no chunk was applied."""
+        for sequence, ts_us, topic, number, topic_id, offset in rows:
+            return cls(int(sequence), int(ts_us), TopicIdPartition(topic, int(number), topic_id), int(offset))
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The progress of a follower with the records of one leader. All records up to ``sequence`` are applied, and
@@ -77,7 +124,7 @@ class Checkpoint:
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
     own database, which contains the checkpoint. ``ts_us`` is the time at which the leader committed the last applied
     record, and ``position`` is the position of the record's event in the leader's binlog; both are None before the
-    first record.
+    first record. ``chunk`` is the last chunk that the follower has applied.
     """
 
     resource: str
@@ -88,6 +135,7 @@ class Checkpoint:
     schema: str = CHECKPOINT_DATABASE
     ts_us: int | None = None
     position: Position | None = None
+    chunk: LastChunk | None = None
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
@@ -131,12 +179,17 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """Returns the checkpoint as it is after all records up to ``last`` were applied."""
+        chunk = self.chunk
+        if last.operation == COPY:  # a chunk is a batch of its own, so the offset is the one after it
+            ((partition, offset),) = offsets.items()
+            chunk = LastChunk(last.sequence, last.ts_us, partition, offset)
         return replace(
             self,
             sequence=last.sequence,
             offsets={**self.offsets, **offsets},
             ts_us=last.ts_us,
             position=last.position,
+            chunk=chunk,
         )
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
@@ -180,6 +233,17 @@ class Checkpoint:
             f"INSERT INTO {OFFSETS.within(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
+
+    def note_chunk(self) -> str | None:
+        """Returns the statement that stores the last chunk, if that is the last applied record; otherwise None."""
+        if self.chunk is None or self.chunk.sequence != self.sequence:
+            return None
+        sequence, ts_us, (topic, number, topic_id), offset = self.chunk
+        values = (
+            f"{quoted(self.resource)}, {sequence}, {ts_us}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset}"
+        )
+        columns = "resource, sequence, ts_us, topic, number, topic_id, next_offset"
+        return f"REPLACE INTO {CHUNKS.within(self.schema)} ({columns}) VALUES ({values})"
 
     def require_same(self, position: Position, ts_us: int | None, where: str) -> None:
         """Raises PromiseError if a record with the sequence of the last applied one is another record. ``position`` and

@@ -62,7 +62,7 @@ def require_no_gap(
         newer = list(takewhile(lambda place: place[0] >= before.next_sequence, places(partition)))
         parts = Counter((sequence, total) for sequence, _, total in newer if sequence < entry.next_sequence)
         found = {sequence for (sequence, total), count in parts.items() if count == total}
-        repeated = next((newest for newest, older in pairwise(newer) if older >= newest), None)
+        repeated = next((newest for newest, older in pairwise(newer) if older[:2] >= newest[:2]), None)
         if repeated is not None:
             # The end of a rolled-back transaction is lost, and the end of the next one has committed its records.
             raise _lost(f"readers see another record before record {repeated[0]}, or that record twice", partition)

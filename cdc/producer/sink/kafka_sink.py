@@ -288,7 +288,8 @@ class KafkaSink:
                 code="CDC-TOPIC-RECORDS-DIFFER",
                 where=f"topic {message.topic}, record {begin}…",
                 hint="run against the same server, with the version and the settings that wrote it, until that "
-                "transaction is complete",
+                "transaction is complete; if the brokers lost records, name a new topic in kafka.topic and give the "
+                "follower a fresh copy of the leader",
             )
         if sequence in self._begun:
             same = message if checksum == checksum_of(value) else message._replace(value=plain)

@@ -361,7 +361,8 @@ class TopicAdmin:
                 "the topic has messages that this producer did not write",
                 code="CDC-TOPIC-NOT-OWN",
                 where=f"topic {min(written)}",
-                hint="set kafka.prefix to tell this leader's topics from others of the same names",
+                hint="set kafka.prefix to tell this leader's topics from others of the same names; also if it wrote "
+                "them and the brokers lost what counts them: followers then need a fresh copy of the leader",
             )
 
 

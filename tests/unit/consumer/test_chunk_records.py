@@ -108,7 +108,8 @@ def test_a_chunk_is_a_batch_of_its_own() -> None:
 
 def test_the_checkpoint_keeps_the_transaction_of_the_leader() -> None:
     checkpoint = Checkpoint("srv", "t", "id", 1)
-    moved = checkpoint.advance(checkpoint.advanced(last=chunk(2), offsets={}), last=chunk(2))
+    offsets = {TopicIdPartition("t", 0, "id"): 3}
+    moved = checkpoint.advance(checkpoint.advanced(last=chunk(2), offsets=offsets), last=chunk(2))
     assert "sequence=2" in moved
     assert "leader_gtid" not in moved
 

@@ -1,16 +1,18 @@
 """With many topics, too, a follower continues only behind the record that it has applied, wherever that is now."""
 
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
+from cdc.consumer.chunk_check import require_same_chunk
 from cdc.consumer.moved_offsets import continued_in_many
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.source.record_source import SeenRecords
-from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import Checkpoint, LastChunk, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.model.position import Position
 from cdc.model.record import Record
@@ -28,18 +30,23 @@ def text(sequence: int, at: int, ts_us: int = 1) -> bytes:
     ).encode()
 
 
-def continued(
-    patch: pytest.MonkeyPatch, logs: dict[str, list[tuple[int, int]]], offsets: dict[str, int], **applied: int | None
-) -> dict[str, int] | str:
-    """The offsets from which a follower continues that has ``applied`` a sequence, from a position; or the error's
-    code. ``logs`` has sequences and positions.
-    """
+def reader_of(patch: pytest.MonkeyPatch, logs: Mapping[str, Sequence[tuple[int, ...]]]) -> KafkaReader:
+    """A reader of topics whose ``logs`` have sequences and positions."""
     broker = Broker(random.Random(0), 0.0)
     for name, records in logs.items():
         messages = [Message(topic=name, partition=0, key=b"r", value=text(*record)) for record in records]
         broker.logs[name, 0] = [Written(-1, message) for message in messages]
     patched(broker, patch)
-    reader = KafkaReader(bootstrap_servers="none", group="g", properties={}, retry_seconds=0, commits="c")
+    return KafkaReader(bootstrap_servers="none", group="g", properties={}, retry_seconds=0, commits="c")
+
+
+def continued(
+    patch: pytest.MonkeyPatch, logs: dict[str, list[tuple[int, int]]], offsets: dict[str, int], **applied: int | None
+) -> dict[str, int] | str:
+    """The offsets from which a follower continues that has ``applied`` a sequence, from a position; or the error's
+    code.
+    """
+    reader = reader_of(patch, logs)
     topics = {name: Topic(name, "id", {0: (0, len(records))}) for name, records in logs.items()}
     checkpoint: Any = Checkpoint(
         "r", "c", "id", applied["sequence"] or 0, {PLACES[name]: at for name, at in offsets.items()}, ts_us=1,
@@ -88,12 +95,80 @@ def located(value: bytes) -> Located:
 
 
 def test_a_repeated_number_must_be_the_same_record() -> None:
-    seen = SeenRecords()
+    seen = SeenRecords(lambda offsets, sequence: None)
     for value in (text(0, 10), text(1, 11), text(0, 10)):
         seen.check(located(value))
     with pytest.raises(PromiseError, match="two different records have sequence 1"):
         seen.check(located(text(1, 11, ts_us=2)))
-    seen.begin(Checkpoint("r", "t", "id", 1, ts_us=1, position=Position("binlog.000001", 11)))
+    seen.begin(applied=Checkpoint("r", "t", "id", 1, ts_us=1, position=Position("binlog.000001", 11)))
     seen.check(located(text(1, 11)))
     with pytest.raises(PromiseError, match="record 1 is not the record that the follower has applied"):
         seen.check(located(text(1, 12)))
+
+
+@pytest.mark.parametrize(("at", "is_refused"), [(11, False), (12, True)])
+def test_a_repeated_number_is_compared_with_what_an_earlier_run_has_read(
+    monkeypatch: pytest.MonkeyPatch, at: int, is_refused: bool
+) -> None:
+    """A run that ended because of it must not be followed by one that passes over it."""
+    seen = SeenRecords(reader_of(monkeypatch, {"a": [(1, 11), (2, 12)], "b": [(0, 10)]}).place_before)
+    offsets = {PLACES["a"]: 2, PLACES["b"]: 1}
+    applied = Checkpoint("r", "t", "id", 2, offsets, ts_us=1, position=Position("binlog.000001", 12))
+    for _ in range(2):
+        seen.begin(next_sequence=3, applied=applied)
+        if is_refused:
+            with pytest.raises(PromiseError, match="two different records have sequence 1"):
+                seen.check(located(text(1, at)))
+        else:
+            seen.check(located(text(1, at)))
+        seen.check(located(text(3, 13)))
+
+
+CHUNK = LastChunk(2, 7, PLACES["a"], 2)
+
+
+def chunk_refused(patch: pytest.MonkeyPatch, log: list[tuple[int, ...]], *, low: int = 0, sequence: int = 9) -> bool:
+    """Whether a follower at ``sequence`` that has applied CHUNK is refused: the ``log`` has sequences, positions
+    and times, of which retention has removed all below the offset ``low``.
+    """
+    reader, topic = reader_of(patch, {"a": log}), Topic("a", "id", {0: (low, len(log))})
+    try:
+        require_same_chunk(Checkpoint("r", "t", "id", sequence, chunk=CHUNK), {"a": topic}, reader.places)
+    except PromiseError as error:
+        assert error.code == "CDC-TOPIC-OTHER-CHUNK"
+        assert "record 2, the last chunk" in str(error)
+        return True
+    return False
+
+
+def test_the_last_chunk_that_was_applied_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [(0, 10), (2, 12, 7), (9, 19)]
+    assert not chunk_refused(monkeypatch, there)
+    assert not chunk_refused(monkeypatch, [(0, 10), (1, 11), *there[1:]])  # at another offset
+    assert not chunk_refused(monkeypatch, there[1:])
+    assert chunk_refused(monkeypatch, [(0, 10), (2, 12, 8), (9, 19)])  # read again
+    assert chunk_refused(monkeypatch, [(0, 10), (1, 11), (3, 13), (9, 19)])
+    assert chunk_refused(monkeypatch, [(3, 13), (9, 19)])
+
+
+def test_a_chunk_that_retention_removed_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [(0, 10), (2, 12, 8), (3, 13), (9, 19)]
+    assert not chunk_refused(monkeypatch, there, low=2)
+    assert not chunk_refused(monkeypatch, there, sequence=1)  # moved back by hand
+    assert chunk_refused(monkeypatch, there, low=1)
+
+
+def test_a_chunk_is_kept_until_the_next_one() -> None:
+    chunk = Record.parse(
+        b'{"uri":"flv://r/d/a","sequence":5,"bn_file":{"fileName":"binlog.000001","offset":1},"transaction":{"id":"copy:0",'
+        b'"index":0,"last":true,"ts_us":8},"columns":["i"],"key":["i"],'
+        b'"operation":{"Copy":{"after":null,"upto":null,"rows":[]}}}',
+        where="here",
+    )
+    before = Checkpoint("r", "t", "id", 4, chunk=CHUNK)
+    at = before.advanced(last=chunk, offsets={PLACES["b"]: 6})
+    assert at.chunk == LastChunk(5, 8, PLACES["b"], 6)
+    assert "REPLACE INTO `cdc`.`chunks`" in (at.note_chunk() or "")
+    behind = at.advanced(last=Record.parse(text(6, 20), where="here"), offsets={PLACES["a"]: 9})
+    assert behind.chunk == at.chunk
+    assert behind.note_chunk() is None

@@ -17,7 +17,7 @@ class Topic:
     def __init__(self) -> None:
         self.read = self.written = 5
         reader = SimpleNamespace(
-            topics=None, offsets=SimpleNamespace(commit=None), written=lambda _: {"t": self.written}
+            topics=None, place_before=None, offsets=SimpleNamespace(commit=None), written=lambda _: {"t": self.written}
         )
         self.source = MergedSource(cast(Any, reader), Topics("t", layout=PER_TABLE, prefix="t."))
         self.source._merged = cast(Any, SimpleNamespace(partitions={}, has_read=lambda ends: self.read >= ends["t"]))

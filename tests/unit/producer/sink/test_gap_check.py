@@ -42,6 +42,7 @@ def test_a_record_that_is_there_twice_is_reported() -> None:
     there = [(10, 0, 1), (11, 0, 1), (12, 0, 1), (13, 0, 1)]
     assert "readers see another record before record 12, or that record twice" in checked([*there[:3], *there[2:]])
     assert "before record 10" in checked([*there[:3], *there])
+    assert "before record 11" in checked([*there[:2], (11, 0, 2), (11, 1, 2), *there[2:]])
 
 
 def test_what_retention_removed_is_not_lost() -> None:

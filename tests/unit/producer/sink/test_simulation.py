@@ -28,6 +28,9 @@ SEEDS = {
     # them.
     "single lost": [15, 40, 61],
     "per_table lost": [162, 1068],
+    # A follower had applied a lost chunk, which was read again; a reader passed over another record under a number that
+    # an earlier run had read.
+    "per_table lost chunks": [178, 2471],
 }
 
 
@@ -55,11 +58,13 @@ def test_what_brokers_lost_is_written_again_or_an_error_says_so(layout: str, com
         judged(seed, Kind(kind.layout, kind.plain, lost=LOST, commits=commits, through=True))
 
 
+@pytest.mark.parametrize("commits", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_chunk_that_brokers_lost_is_not_replaced(layout: str) -> None:
+def test_a_chunk_that_brokers_lost_is_not_replaced(layout: str, commits: bool) -> None:
+    """With the entries of the commit log (``commits``) the producer does not know of it, but followers do."""
     kind = LAYOUTS[layout]
-    for seed in range(SEED, SEED + HISTORIES // 4):
-        judged(seed, Kind(kind.layout, kind.plain, CHUNKS, lost=LOST, through=True))
+    for seed in [*(SEEDS.get(f"{layout} lost chunks", ()) if commits else ()), *range(SEED, SEED + HISTORIES // 8)]:
+        judged(seed, Kind(kind.layout, kind.plain, CHUNKS, lost=LOST, commits=commits, through=True))
 
 
 def test_entries_of_the_commit_log_are_lost_alone() -> None:
