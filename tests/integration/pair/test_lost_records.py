@@ -83,3 +83,37 @@ def rows(server: Any) -> list[tuple[int]]:
             cursor.execute(f"SELECT i FROM {table} ORDER BY i")
             found += cursor.fetchall()
         return found
+
+
+@pytest.mark.parametrize("mode", [in_long_runs("single"), in_long_runs("per_table")])
+def test_a_follower_of_a_chunk_that_was_read_again_is_refused_and_goes_on_once_the_table_is_copied(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, mode: str
+) -> None:
+    """The time of the chunk is changed on the follower, as if the topic had another one under its number; `make test`
+    has test_moved_offsets and test_simulation.
+    """
+    settings = {"kafka": MODES[mode]}
+    pair = Pair.make(
+        tmp_path, mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker(), name="lost",
+        source=settings, target=settings,
+    )  # fmt: skip
+    pair.on_leader("CREATE DATABASE lost", *(f"CREATE TABLE {table} (i INT PRIMARY KEY)" for table in TABLES))
+    insert(pair, 1)
+    run_well("cdc-producer", pair.source, "--until-current", "--copy", "lost.a")
+    run_well("cdc-consumer", pair.target, "--until-current")
+    insert(pair, 2)
+    pair.replicate()
+    with pair.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE cdc.chunks SET ts_us = ts_us + 1")
+        assert cursor.rowcount == 1
+        cursor.execute("DELETE FROM lost.a WHERE i = 1")  # what such a follower may lack
+        connection.commit()
+    insert(pair, 3)
+    run_well("cdc-producer", pair.source, "--until-current")
+    assert "CDC-TOPIC-OTHER-CHUNK" in refused("cdc-consumer", pair.target, "--until-current", status=3)
+    run_well("cdc-producer", pair.source, "--until-current", "--copy", "lost.a")
+    with pair.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM `cdc`.`chunks` WHERE resource='lost'")
+        connection.commit()
+    run_well("cdc-consumer", pair.target, "--until-current")
+    assert rows(pair.follower) == rows(pair.leader) == [(number,) for number in range(1, 4)] * 2
