@@ -131,7 +131,8 @@ class History:
         patch.setattr(topic_admin, "end_offsets", broker.end_offsets)
         patch.setattr(topic_admin, "known_topics", broker.known_topics)
         patch.setattr(errors, "reason", lambda _: None)  # asks real brokers why they do not answer
-        patch.setattr(recovery, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
+        for module in (recovery, topic_admin):
+            patch.setattr(module, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
         patch.setattr(kafka_transactions, "Producer", lambda settings, logger: Client(broker, settings))
         self.entry_seconds = chance.choice([-1.0, 1e9])
         simulated_reader.patched(broker, patch)

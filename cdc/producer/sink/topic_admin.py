@@ -21,7 +21,7 @@ from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
-from cdc.kafka.partitions import end_offsets, led, newest, require_first_only, unended
+from cdc.kafka.partitions import begin_offsets, end_offsets, led, newest, require_first_only, unended
 from cdc.kafka.topics import ANY_TIME, KnownTopic, TopicTimes, admin_client, known_topics
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Partition
@@ -248,7 +248,7 @@ class TopicAdmin:
             partitions.add((names.topic, 0))
         self._require_there(partitions)
         ends = end_offsets(self.properties, partitions, committed=False)
-        if entry is None and any(ends.values()):
+        if entry is None and any(ends.values()) and self._has_had_records(partitions):
             raise UserError(
                 "the topic has records but no commit log: it was lost, or something else writes here",
                 code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
@@ -262,6 +262,13 @@ class TopicAdmin:
             if not end and wanted:
                 raise _emptied(topic, number, wanted, end)
         return ends
+
+    def _has_had_records(self, partitions: set[Partition]) -> bool:
+        """Whether readers see a message in one of ``partitions``, or have seen one that retention has deleted.
+
+        What is there may also be a stream's first transaction, which was rolled back together with its entry.
+        """
+        return bool(newest(self.properties, partitions)) or any(begin_offsets(self.properties, partitions).values())
 
     def unended(self, partitions: list[Partition]) -> list[Partition]:
         """Returns the ``partitions`` in which a transaction has no end marker, even after some seconds; raises

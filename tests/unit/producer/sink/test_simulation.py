@@ -22,6 +22,8 @@ LOST = 0.01
 SEEDS = {
     # Readers saw a change behind a chunk that was rolled back: the change was written once more, before itself.
     "per_table chunks": [202],
+    # The first entry of a stream was rolled back together with the transaction after it.
+    "single chunks": [7_001_377],
     # Records of an aborted transaction, whose end was lost, became visible with the next one.
     "plain lost": [117],
     # A new epoch's first batch, or the rest of a record, came behind records that were lost after its start had seen
