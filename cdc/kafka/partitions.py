@@ -19,6 +19,8 @@ from cdc.service.logs import LIBRDKAFKA, event
 
 __all__ = [
     "FIRST",
+    "OPEN_TRANSACTION_SECONDS",
+    "await_ends",
     "backwards",
     "begin_offsets",
     "between",
@@ -36,6 +38,8 @@ __all__ = [
     "windows",
 ]
 
+OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays open for 60 s
+_ENDS_SECONDS = 0.1
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
@@ -118,6 +122,21 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
     """
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
     return newest_within(properties, {each: (begins[each], ends[each]) for each in partitions})
+
+
+def await_ends(properties: Mapping[str, Any], partitions: Collection[Partition], *, seconds: float) -> bool:
+    """Waits until each message that is in ``partitions`` now is committed or aborted; returns whether that is so after
+    ``seconds``. Kafka ends a transaction in one partition after the other.
+
+    Raises KafkaException if the brokers do not answer.
+    """
+    written = end_offsets(properties, partitions, committed=False)
+    give_up = time.monotonic() + seconds
+    while any(end < written[each] for each, end in end_offsets(properties, partitions).items()):
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(_ENDS_SECONDS)
+    return True
 
 
 def newest_within(

@@ -1,7 +1,7 @@
 """Iterates in Python over a leader's changes or transactions, each once and in the order of the leader."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,10 +13,11 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from cdc.config import profile as profiles
-from cdc.config.profile import Kafka, Profile
+from cdc.config.profile import Profile
 from cdc.config.topic_names import SINGLE
 from cdc.errors import PromiseError
 from cdc.kafka.partitions import require_first_only
+from cdc.model.position import Partition
 from cdc.model.record import SKIPPED, Record
 from cdc.model.values import python_value
 from cdc.reader.tailed_topics import TailedTopic, TailedTopics, stopped_reading, tailing_consumer
@@ -93,15 +94,22 @@ def _image(record: Record, values: list[Any] | None) -> Image | None:
 
 class Records:
     """The records in a leader's topics from a sequence or time on. Each iteration reads the topics again, and commits
-    no offset.
+    no offset. No record from ``since`` on is before the offsets ``begins``.
 
     Iterating raises UserError if Kafka refuses a request or does not answer, Disconnected if it stops answering, and
     PromiseError for a message that is not a record, for a gap in the sequences, or for a record that was deleted before
     it was read.
     """
 
-    def __init__(self, profile: Profile, *, since: int | datetime | None, follow: bool) -> None:
-        self._profile, self._follow = profile, follow
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        since: int | datetime | None,
+        follow: bool,
+        begins: Mapping[Partition, int] | None = None,
+    ) -> None:
+        self._profile, self._follow, self._begins = profile, follow, begins
         self._first = since if isinstance(since, int) else None
         self._from_us = round(_utc(since).timestamp() * 1_000_000) if isinstance(since, datetime) else None
         self._stop = threading.Event()
@@ -113,7 +121,7 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         # The sequence of the previous record; None if the first record may have any sequence.
         last = None if self._first is None else self._first - 1
-        for value, where in _messages(self._profile.kafka, self._from_us, follow=self._follow, stop=self._stop):
+        for value, where in self._messages():
             record = Record.parse(value, where=where)
             if last is None and record.ts_us < (self._from_us or 0):
                 continue
@@ -130,6 +138,25 @@ class Records:
                 )
             last = record.sequence
             yield record
+
+    def _messages(self) -> Iterator[tuple[bytes, str]]:
+        """Yields the value of each committed record, and its topic and offset as text, in order."""
+        source: TailedTopic | TailedTopics | None = None
+        kafka, stop = self._profile.kafka, self._stop
+        properties, names = kafka.properties(), kafka.topics()
+        since_ms = None if self._from_us is None else self._from_us // 1000
+        if since_ms is not None and kafka.layout != SINGLE:
+            since_ms -= _INVERTED_MS
+        try:
+            require_first_only(properties, names.first)
+            with closing(tailing_consumer(kafka, _GROUP)) as consumer:
+                kind = TailedTopic if kafka.layout == SINGLE else TailedTopics
+                source = kind(consumer, properties, names, last=None, since_ms=since_ms, begins=self._begins)
+                while not stop.is_set() and not (source.at_end and not self._follow):
+                    yield from source.next(_POLL_SECONDS)
+        except KafkaException as error:
+            answered = source is not None and source.at_end
+            raise stopped_reading(error.args[0], kafka, group=_GROUP, answered=answered) from None
 
     def changes(self) -> Iterator[Change]:
         """Yields each changed row and each statement."""
@@ -168,22 +195,3 @@ def records(
 
 def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _messages(kafka: Kafka, from_us: int | None, *, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Yields the value of each committed record, and its topic and offset as text, in order."""
-    source: TailedTopic | TailedTopics | None = None
-    properties, names = kafka.properties(), kafka.topics()
-    since_ms = None if from_us is None else from_us // 1000
-    if since_ms is not None and kafka.layout != SINGLE:
-        since_ms -= _INVERTED_MS
-    try:
-        require_first_only(properties, names.first)
-        with closing(tailing_consumer(kafka, _GROUP)) as consumer:
-            kind = TailedTopic if kafka.layout == SINGLE else TailedTopics
-            source = kind(consumer, properties, names, last=None, since_ms=since_ms)
-            while not stop.is_set() and not (source.at_end and not follow):
-                yield from source.next(_POLL_SECONDS)
-    except KafkaException as error:
-        answered = source is not None and source.at_end
-        raise stopped_reading(error.args[0], kafka, group=_GROUP, answered=answered) from None

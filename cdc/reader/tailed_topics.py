@@ -63,7 +63,8 @@ class TailedTopic:
     """Reads the ``last`` records (all records if None) of the only topic in ``names``, and then new records.
 
     ``properties`` are librdkafka properties. If ``passes`` is set, only records for which it is true count. If
-    ``since_ms`` (a timestamp as in Kafka) is set, only messages from this time on are read. Raises KafkaException.
+    ``since_ms`` (a timestamp as in Kafka) is set, only messages from this time on are read. A partition in ``begins``
+    is read from its offset there. Raises KafkaException.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class TailedTopic:
         last: int | None,
         passes: Passes | None = None,
         since_ms: int | None = None,
+        begins: Mapping[Partition, int] | None = None,
     ) -> None:
         name, commits = names.topic, names.commits
         self._consumer = consumer
@@ -84,7 +86,7 @@ class TailedTopic:
         self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
         self.at_end = False
         place = name, 0
-        self._first = _begins(properties, [place], since_ms)[place]
+        self._first = _begins(properties, [place], since_ms, begins or {})[place]
         self._end = end_offsets(properties, [place])[place]
         # The end of each Kafka transaction uses an offset too, so there are fewer records than offsets.
         self._offsets = self._end if last is None else 2 * last + 100
@@ -140,11 +142,14 @@ def _marks(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
 
 
 def _begins(
-    properties: Mapping[str, Any], partitions: Collection[Partition], since_ms: int | None
+    properties: Mapping[str, Any],
+    partitions: Collection[Partition],
+    since_ms: int | None,
+    given: Mapping[Partition, int],
 ) -> dict[Partition, int]:
-    if since_ms is None:
-        return begin_offsets(properties, partitions)
-    return time_offsets(properties, partitions, since_ms)
+    if since_ms is not None:
+        return time_offsets(properties, partitions, since_ms)
+    return {each: max(begin, given.get(each, 0)) for each, begin in begin_offsets(properties, partitions).items()}
 
 
 _MOST_BYTES = 64_000_000
@@ -156,8 +161,8 @@ class TailedTopics:
     The binlog's other events have no sequence, and are left out. ``properties`` are librdkafka properties. Records of
     up to about ``most_bytes`` wait for an earlier record; if the earlier record is in no topic, the waiting records are
     yielded without it. If ``passes`` is set, only records for which it is true count, and the whole topics are read to
-    find the last of these records. If ``since_ms`` is set, only messages from this time on are read. Raises
-    KafkaException.
+    find the last of these records. If ``since_ms`` is set, only messages from this time on are read. A partition in
+    ``begins`` is read from its offset there. Raises KafkaException.
     """
 
     def __init__(
@@ -170,11 +175,13 @@ class TailedTopics:
         most_bytes: int = _MOST_BYTES,
         passes: Passes | None = None,
         since_ms: int | None = None,
+        begins: Mapping[Partition, int] | None = None,
     ) -> None:
         self._consumer = consumer
         self._properties = properties
         self._passes = passes
         self._since_ms = since_ms
+        self._given_begins = begins or {}
         self._kept: deque[tuple[bytes, str]] | None = None
         if passes is not None and last is not None:
             self._kept, last = deque(maxlen=last), None
@@ -278,7 +285,8 @@ class TailedTopics:
             self._behind.pop(partition, None)
 
     def _assign(self, new: Collection[Partition], *, last: int | None) -> None:
-        begins, ends = _begins(self._properties, new, self._since_ms), end_offsets(self._properties, new)
+        begins = _begins(self._properties, new, self._since_ms, self._given_begins)
+        ends = end_offsets(self._properties, new)
         offsets = {partition: ends[partition] if last is None else self._offsets for partition in new}
         starts = {each: max(begins[each], ends[each] - offsets[each]) for each in new}
         self._begins_late = any(starts[each] > begins[each] for each in new)

@@ -6,6 +6,9 @@
 The rows are those of ``changes`` of all tables. Spark runs a data source in processes of its own, without a session.
 So it can't use the frames of ``table`` and ``changes``: a single task reads all topics from their beginning, and the
 machine of this task needs the package ``cdc``.
+
+As a stream (``readStream``) it gives whole transactions in the leader's order. Each batch is read by a single task,
+from where the batch before ended.
 """
 
 from collections.abc import Iterator
@@ -14,13 +17,14 @@ from typing import Any
 
 import orjson
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
 from cdc.large_rows import StoredBlob
 from cdc.model.record import Record
 from cdc.reader.records import Transaction, records
+from cdc.reader.stream_place import StreamPlace, transactions_between
 
 __all__ = ["register"]
 
@@ -37,7 +41,8 @@ def register(spark: SparkSession) -> None:
     """Registers the data source ``cdc`` in the session ``spark``.
 
     Its options are ``profile``, the file of the leader's profile, and the sequences ``since`` and ``upto``: the changes
-    after the one through the other are read. A table is named by ``load`` or the option ``path``; without it, all are.
+    after the one through the other are read; a stream has no ``upto``. A table is named by ``load`` or the option
+    ``path``; without it, all are.
     """
     spark.dataSource.register(ChangesSource)
 
@@ -56,21 +61,40 @@ class ChangesSource(DataSource):
 
     def reader(self, schema: Any) -> "ChangesReader":
         """Loads the profile. Raises UserError if an option is wrong."""
+        given = self._given()
+        within = _sequence(given, "since", -1), _sequence(given, "upto", _NEVER)
+        return ChangesReader(*_source(given), *within)
+
+    def streamReader(self, schema: Any) -> "ChangesStream":
+        """Loads the profile. Raises UserError if an option is wrong."""
+        given = self._given()
+        if "upto" in given:
+            raise UserError(
+                "a stream has no end", code="CDC-TABLE-ARGUMENT", where="option upto", hint="leave it out, or read"
+            )
+        since = _sequence(given, "since", -1)
+        return ChangesStream(*_source(given), since)
+
+    def _given(self) -> dict[str, str]:
+        """Returns the options, with names in lower case. Raises UserError for an unknown option."""
         given = {name.lower(): value for name, value in self.options.items()}
         wrong = [name for name in given if name not in _OPTIONS]
-        profile = given.get("profile")
-        if wrong or not profile:
+        if wrong or not given.get("profile"):
             raise UserError(
                 f"no such option: {wrong[0]}" if wrong else "the option profile is missing",
                 code="CDC-TABLE-ARGUMENT",
                 hint=f"the options are {', '.join(_OPTIONS)}",
             )
-        path = given.get("path")
-        database, dot, table = (path or "").partition(".")
-        if path and not (database and dot and table):
-            raise UserError(f"not a table: {path!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")
-        within = _sequence(given, "since", -1), _sequence(given, "upto", _NEVER)
-        return ChangesReader(load(Path(profile), servers=KAFKA_ONLY), (database, table) if path else None, *within)
+        return given
+
+
+def _source(given: dict[str, str]) -> tuple[Profile, tuple[str, str] | None]:
+    """Returns the profile and the table (None: all) in the options. Raises UserError."""
+    path = given.get("path")
+    database, dot, table = (path or "").partition(".")
+    if path and not (database and dot and table):
+        raise UserError(f"not a table: {path!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")
+    return load(Path(given["profile"]), servers=KAFKA_ONLY), (database, table) if path else None
 
 
 def _sequence(given: dict[str, str], name: str, default: int) -> int:
@@ -97,11 +121,52 @@ class ChangesReader(DataSourceReader):
             if transaction.records[-1].sequence > self._upto:
                 return
             for record in transaction.records:
-                if record.sequence > self._since and self._wants(record):
+                if record.sequence > self._since and _wants(self._table, record):
                     yield from _rows(record, transaction)
 
-    def _wants(self, record: Record) -> bool:
-        return self._table is None or self._table == (record.uri.database, record.uri.table)
+
+class _Batch(InputPartition):
+    """The transactions of a batch of a stream."""
+
+    def __init__(self, begin: StreamPlace, end: StreamPlace) -> None:
+        super().__init__(None)
+        self.begin, self.end = begin, end
+
+
+class ChangesStream(DataSourceStreamReader):
+    """Reads the changes of one ``table`` (all if None) after the sequence ``since`` (-1: from the oldest record on) as
+    a stream. Its offsets are places between two transactions, so a batch that Spark repeats has the same rows.
+    """
+
+    def __init__(self, profile: Profile, table: tuple[str, str] | None, since: int) -> None:
+        self._profile, self._table = profile, table
+        self._first = self._newest = StreamPlace(since)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Returns the place at which a new stream begins; Spark may ask for it after ``latestOffset``."""
+        return self._first.to_json()
+
+    def latestOffset(self, *_: Any) -> dict[str, Any]:
+        """Returns the place after the newest transaction; raises the errors of ``StreamPlace.newest``."""
+        self._newest = self._newest.newest(self._profile)
+        return self._newest.to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Returns the only part of a batch."""
+        begin, last = StreamPlace.from_json(start), StreamPlace.from_json(end)
+        return [_Batch(begin, last)] if begin.sequence < last.sequence else []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Yields the changed rows of whole transactions, in the leader's order."""
+        assert isinstance(partition, _Batch)
+        for transaction in transactions_between(self._profile, partition.begin, partition.end):
+            for record in transaction.records:
+                if _wants(self._table, record):
+                    yield from _rows(record, transaction)
+
+
+def _wants(table: tuple[str, str] | None, record: Record) -> bool:
+    return table is None or table == (record.uri.database, record.uri.table)
 
 
 def _rows(record: Record, transaction: Transaction) -> Iterator[tuple[Any, ...]]:

@@ -14,12 +14,19 @@ They are the same in Spark 4.0, 4.1 and 4.2: tests/spark/test_private_names.py c
 from collections.abc import Callable
 from typing import Any
 
-from py4j.java_gateway import JavaMember
-from py4j.protocol import Py4JError
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc.errors import UserError
+
+try:
+    from py4j.java_gateway import JavaMember
+    from py4j.protocol import Py4JError
+    from pyspark.java_gateway import ensure_callback_server_started
+except ModuleNotFoundError:
+    pass  # the package pyspark-client, which has no JVM: no function that needs it is called
+
 __all__ = [
+    "by_connect",
     "call_from_java",
     "frame_of_cache",
     "frame_of_plan",
@@ -29,7 +36,22 @@ __all__ = [
     "look_up_once",
     "new_array",
     "size_in_bytes",
+    "without_jvm",
 ]
+
+
+def by_connect(spark: SparkSession) -> bool:
+    """Whether ``spark`` is a session of Spark Connect, which has no JVM: no other function of this module works."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def without_jvm() -> UserError:
+    """Returns the error for an audit where there is no JVM."""
+    return UserError(
+        "Spark Connect can't run an audit, which works beside Spark's driver",
+        code="CDC-SPARK-CONNECT-AUDIT",
+        hint="run cdc-audit, or call audit with a session of the driver's machine (docs/audit-operations.md)",
+    )
 
 
 def java_class(spark: SparkSession, name: str) -> Any:

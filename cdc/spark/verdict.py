@@ -17,6 +17,7 @@ from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.sql_meaning import own_session
 from cdc.spark.job.options import Terms, accepted_drift, consumer_profile, side_profiles
 from cdc.spark.pipeline import audit_topics
+from cdc.spark.private_names import by_connect, without_jvm
 from cdc.spark.report.files import FOREIGN, PARQUET, clear, repair_command
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import identity
@@ -106,8 +107,11 @@ def audit(
     with this process; by default it is a temporary folder. ``options`` are options of cdc-audit: ``state`` (a path or a
     URI), ``accept`` (a path), ``max_age`` (seconds) and ``exact``. The session keeps its settings and its cached data.
 
-    Raises UserError for a mistake in a profile or an option, and if brokers do not answer.
+    Raises UserError for a mistake in a profile or an option, for a session of Spark Connect, and if brokers do not
+    answer.
     """
+    if by_connect(spark):
+        raise without_jvm()
     terms = _terms(options)
     given = Namespace(leader=Path(leader), follower=Path(follower), consumer=consumer and Path(consumer))
     profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))

@@ -44,9 +44,10 @@ _WAITS = 100
 # The errors that report a loss, or of a chunk of which readers see no more than a part, or only what is behind it.
 _LOST = {
     "Session": {"CDC-TOPIC-RECORDS-LOST", "CDC-TOPIC-WITHOUT-COMMIT-LOG", "CDC-TOPIC-RECORDS-DIFFER",
-                "CDC-TOPIC-NOT-OWN", "CDC-RECORD-INVALID"},
+                "CDC-TOPIC-NOT-OWN", "CDC-RECORD-INVALID", "CDC-COMMIT-LOG-INVALID"},
     "Follower": {"CDC-FOLLOWER-AHEAD", "CDC-FOLLOWER-BEHIND-RETENTION", "CDC-TOPIC-GAP", "CDC-TOPIC-OFFSET-GONE",
-                 "CDC-TOPIC-OTHER-RECORDS", "CDC-TOPIC-OTHER-CHUNK", "CDC-RECORD-FRAGMENTS", "CDC-RECORD-INVALID"},
+                 "CDC-TOPIC-OTHER-RECORDS", "CDC-TOPIC-OTHER-CHUNK", "CDC-RECORD-FRAGMENTS", "CDC-RECORD-INVALID",
+                 "CDC-COMMIT-LOG-INVALID"},
 }  # fmt: skip
 _LOST_CHUNKS = {"Session": {"CDC-TOPIC-RECORDS-LOST"}, "Follower": {"CDC-TOPIC-GAP"}}
 _NEVER: Any = SimpleNamespace(is_set=lambda: False)
@@ -279,10 +280,11 @@ class History:
         assert self.is_complete(self.applied), f"applied {len(self.applied)} of {len(self.leader)} changes"
 
     def require_whole_or_told(self) -> None:
-        """Readers see each record, in order. Where brokers may have lost a chunk together with the entries that count
-        it, a reader of the whole topic ends with an error instead.
+        """Readers see each record, in order. Where brokers may have lost a chunk, or a mark, together with the entries
+        that count it, a reader of the whole topic ends with an error instead.
         """
-        if not self.loses_chunks:
+        loses_marks = self.losses and self.kind.plain and self.kind.records and self.kind.commits
+        if not self.loses_chunks and not loses_marks:
             self.require_whole()
             return
         applied, checkpoint, self.applied, self.checkpoint = self.applied, self.checkpoint, [], None

@@ -108,6 +108,11 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
         repr(in_order((*row[:8], tuple(row.position), row.commit_time.astimezone(UTC), row.ends_transaction)))
         for row in all_changes.collect()
     )
+    stream = ChangesSource(source).streamReader(None)
+    end, begin = stream.latestOffset(), stream.initialOffset()
+    assert (stream.latestOffset(), stream.partitions(end, end)) == (end, [])
+    (batch,) = stream.partitions(begin, json.loads(json.dumps(end)))
+    assert list(stream.read(batch)) == list(ChangesSource(source).reader(None).read(InputPartition(0)))
     source = {"profile": str(pair.source), "path": f"{database}.orders", "upto": "5"}
     read = ChangesSource(source).reader(None).read(InputPartition(0))
     expected = changes(spark, pair.source, f"{database}.orders", upto=5)
@@ -123,6 +128,8 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
 def test_options_of_the_data_source(options: dict[str, str], told: str) -> None:
     with pytest.raises(UserError, match=told):
         ChangesSource(options).reader(None)
+    with pytest.raises(UserError, match=told):
+        ChangesSource(options).streamReader(None)
 
 
 def in_order(row: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ took later. The producer connects again when a broker went away, so the gap is n
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise, takewhile
 
@@ -14,11 +14,12 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Partition, partition_of
 
-__all__ = ["entry_before", "require_no_gap"]
+__all__ = ["entry_before", "lost_record", "require_each", "require_no_gap"]
 
 _RECORDS = 1000  # so many records are checked
 _ENTRIES = 10_000  # so many entries of the commit log are searched for the one before these records
 _MOST_PARTITIONS = 100  # a start must not last for minutes
+_ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 
 
 def entry_before(entry: Entry | None, older: Iterable[Entry]) -> Entry | None:
@@ -71,10 +72,26 @@ def require_no_gap(
             raise _lost(f"readers see {len(found)} of {written} records from sequence {range_}", partition)
 
 
+def require_each(next_sequence: int, visible: Collection[int], topic: str) -> None:
+    """Raises PromiseError if a record from ``next_sequence`` on is missing before a later one that is ``visible``. All
+    records are in one partition of ``topic``.
+    """
+    missing = next((each for each in range(next_sequence, max(visible, default=-1)) if each not in visible), None)
+    if missing is not None:
+        raise lost_record(f"record {missing} is missing, and later ones are there", topic)
+
+
+def lost_record(what: str, topic: str) -> PromiseError:
+    """Returns the error for a record that the brokers have lost, or a part of it."""
+    return PromiseError(
+        f"{what}: the brokers have lost it", code="CDC-TOPIC-RECORDS-LOST", where=f"topic {topic}", hint=_ANEW
+    )
+
+
 def _lost(what: str, partition: Partition) -> PromiseError:
     return PromiseError(
         f"{what}: the brokers have lost the others",
         code="CDC-TOPIC-RECORDS-LOST",
         where=f"topic {partition[0]}, partition {partition[1]}",
-        hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+        hint=_ANEW,
     )

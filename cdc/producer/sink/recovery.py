@@ -20,6 +20,7 @@ they come after the newest entry.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ from cdc.model.position import Partition, Position, partition_name
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows import LargeText
 from cdc.producer.sink.debezium_marks import debezium_partitions, debezium_visible
-from cdc.producer.sink.gap_check import entry_before, require_no_gap
+from cdc.producer.sink.gap_check import entry_before, lost_record, require_each, require_no_gap
 from cdc.producer.sink.record_parts import COPIED, HEAD_BYTES, binlog_place
 from cdc.producer.sink.topic_admin import TopicAdmin
 
@@ -137,6 +138,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     counting.require_no_gap(entry, every, resource)
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks, places = _visible_records(counting, visible, next_sequence, resource)
+    if topics.names.layout == SINGLE:
+        require_each(next_sequence, {*checksums, *chunks}, topics.names.topic)
     counts_more = committed is not None and _copied(committed) > _copied(entry) + len(chunks)
     lost = committed if committed and counts_more and _has_lost(topics, committed, whole, resource) else None
     require_chunks_before(entry, chunks, begun, counted=lost)
@@ -501,16 +504,23 @@ def _visible_records(
     for partition, newest_sequence in visible.items():
         if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
             continue
+        parts = Counter[tuple[int, int]]()
         for message in counting.backwards(partition):
             sequence, fragment = _sequence(message, resource), Fragment.of(message)
             if sequence < next_sequence:
                 break
+            if fragment is not None:
+                parts[sequence, fragment.total] += 1
             if (copied := _mark(message, COPIED)) is not None:
                 chunks[sequence] = partition[0], copied
             elif _mark(message, AFTER) is None:
                 found[sequence] = fragment.checksum if fragment else crc32(without_types(message.value() or b""))
                 if place := binlog_place((message.value() or b"")[:HEAD_BYTES]):
                     places[sequence] = place
+        # The rest of the newest record may still be written.
+        halved = [sequence for (sequence, total), count in parts.items() if count != total]
+        if lost := [sequence for sequence in halved if sequence != newest_sequence]:
+            raise lost_record(f"record {min(lost)} is there only in part", partition[0])
     return found, chunks, places
 
 

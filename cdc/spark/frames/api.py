@@ -22,7 +22,7 @@ from cdc.spark.frames.typed import Options, spark_type
 from cdc.spark.frames.versions import Plan, plan, plan_of_changes, plan_of_feed
 from cdc.spark.input.records import parse
 from cdc.spark.input.small_data import local_frame
-from cdc.spark.input.sql_meaning import of_session, own_session
+from cdc.spark.input.sql_meaning import TIME_ZONE, of_session, own_session
 
 __all__ = [
     "changes",
@@ -305,8 +305,8 @@ def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
     """Opens the topics in a Spark session with the settings that cdc needs. The session's time zone stays the user's,
     since the times that the user gives are in it.
     """
-    own, zone = own_session(spark), "spark.sql.session.timeZone"
-    own.conf.set(zone, spark.conf.get(zone) or "UTC")
+    own = own_session(spark)
+    own.conf.set(TIME_ZONE, spark.conf.get(TIME_ZONE) or "UTC")
     return Source.of(own, _profile(profile))
 
 

@@ -104,7 +104,7 @@ class Source:
                 "show which of them count",
                 code="CDC-SPARK-NO-STREAM",
                 where=f"topic {self.kafka.topic} (profile key kafka.transactions)",
-                hint="read changes as a batch",
+                hint="read changes as a batch, or with the data source cdc (docs/tables.md, For SQL)",
             )
         topics = sorted({topic for topic, _ in self.span.partitions})
         if names is not None and self.kafka.layout == PER_TABLE:
@@ -116,7 +116,8 @@ class Source:
         wanted = key.rlike(_OF_TABLE) if names is None else key.isin([self.uri(name) for name in sorted(names)])
         fragment = f"exists(headers, h -> h.key = '{FRAGMENT_HEADER}')"
         fails = (
-            "raise_error('a record was written as several messages, which no stream reads: read changes as a batch')"
+            "raise_error('a record was written as several messages, which no stream of changes reads: read a stream of "
+            "the data source cdc (docs/tables.md, For SQL)')"
         )
         if self.kafka.layout == SINGLE:
             wanted &= F.col("partition") == FIRST  # other partitions may have been added to the topic

@@ -17,7 +17,16 @@ from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
 from cdc.kafka.fragments import Fragment
-from cdc.kafka.partitions import FIRST, backwards, begin_offsets, end_offsets, newest_within, require_first_only
+from cdc.kafka.partitions import (
+    FIRST,
+    OPEN_TRANSACTION_SECONDS,
+    await_ends,
+    backwards,
+    begin_offsets,
+    end_offsets,
+    newest_within,
+    require_first_only,
+)
 from cdc.kafka.topics import known_topics, required_topics
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.position import Partition, partition_name
@@ -33,8 +42,6 @@ __all__ = [
     "too_old",
     "topic_ids",
 ]
-
-_OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays open for 60 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +180,13 @@ def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str
     """Waits until all records that the entry ``newest`` counts can be read: Kafka commits a transaction in one topic
     after the other. Raises UserError if a transaction stays open.
     """
-    written = end_offsets(properties, newest.partitions, committed=False)
-    give_up = time.monotonic() + _OPEN_TRANSACTION_SECONDS
-    while any(end < written[each] for each, end in end_offsets(properties, newest.partitions).items()):
-        if time.monotonic() > give_up:
-            raise UserError(
-                f"a transaction has been open for {_OPEN_TRANSACTION_SECONDS:.0f} s",
-                code="CDC-AUDIT-OPEN-TRANSACTION",
-                where=f"the topics that {commits} names",
-                hint="start cdc-producer, which ends the transaction",
-            )
-        time.sleep(0.1)
+    if not await_ends(properties, newest.partitions, seconds=OPEN_TRANSACTION_SECONDS):
+        raise UserError(
+            f"a transaction has been open for {OPEN_TRANSACTION_SECONDS:.0f} s",
+            code="CDC-AUDIT-OPEN-TRANSACTION",
+            where=f"the topics that {commits} names",
+            hint="start cdc-producer, which ends the transaction",
+        )
 
 
 def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:

@@ -85,12 +85,14 @@ def rows(server: Any) -> list[tuple[int]]:
         return found
 
 
-@pytest.mark.parametrize("mode", [in_long_runs("single"), in_long_runs("per_table")])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["single", "per_table"])
 def test_a_follower_of_a_chunk_that_was_read_again_is_refused_and_goes_on_once_the_table_is_copied(
     tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, mode: str
 ) -> None:
-    """The time of the chunk is changed on the follower, as if the topic had another one under its number; `make test`
-    has test_moved_offsets and test_simulation.
+    """The time of the chunk is changed on the follower, as if the topic had another one under its number.
+
+    `make test` has test_a_broker_that_has_lost_acknowledged_records, and pure tests of the comparison.
     """
     settings = {"kafka": MODES[mode]}
     pair = Pair.make(

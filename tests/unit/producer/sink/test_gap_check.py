@@ -7,7 +7,7 @@ import pytest
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.sink.gap_check import entry_before, require_no_gap
+from cdc.producer.sink.gap_check import entry_before, require_each, require_no_gap
 
 
 def entry(following: int, counts: dict[str, int]) -> Entry:
@@ -67,3 +67,12 @@ def test_a_short_stream_is_checked_from_its_beginning() -> None:
 def test_counts_of_another_numbering_are_not_compared() -> None:
     assert entry_before(entry(5000, {"t/0": 4000, "u/0": 1000}), [entry(3000, {"t/0": 3000})]) is not None
     assert entry_before(entry(5000, {"t/0": 4000, "u/0": 900}), [entry(3000, {"t/0": 3000})]) is None
+
+
+@pytest.mark.parametrize("missing", [10, 11, 12])
+def test_a_record_that_is_missing_before_a_visible_one_is_reported(missing: int) -> None:
+    there = {10, 11, 12, 13}
+    require_each(10, there, "t")
+    require_each(14, set(), "t")
+    with pytest.raises(PromiseError, match=f"record {missing} is missing"):
+        require_each(10, there - {missing}, "t")
