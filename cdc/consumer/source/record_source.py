@@ -288,6 +288,7 @@ class SingleTopic:
 _LOG = logging.getLogger("cdc.consumer")
 # Bytes of JSON that may wait for a record from another partition. Parsed JSON needs ten times as much memory.
 _MOST_BYTES = 8_000_000
+_NEWER_ENTRIES = 2  # after so many, the producer does not write a record again
 _UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
 
 
@@ -462,13 +463,18 @@ class MergedSource:
         """Finds out whether no topic contains the committed record ``sequence``.
 
         If a broker is killed while it commits, the entry of the commit log may be visible while the records of a topic
-        were rolled back. The producer writes them again when it connects, so a gap is final only if a newer entry was
+        were rolled back. The producer writes them again when it connects, so a gap is final only if newer entries were
         read after the record was found missing. An entry before that proves nothing: the records may have been in a
-        transaction that had no end yet, and was rolled back later. Raises PromiseError for a final gap; otherwise the
-        caller waits.
+        transaction that had no end yet, and was rolled back later. One newer entry proves nothing either: the producer
+        may have written it before it noticed that the broker was away. Raises PromiseError for a final gap; otherwise
+        the caller waits.
         """
         missing = self._missing
-        if missing is None or missing.sequence != sequence or (missing.logged and self._entries > missing.entries):
+        if (
+            missing is None
+            or missing.sequence != sequence
+            or (missing.logged and self._entries >= missing.entries + _NEWER_ENTRIES)
+        ):
             # If the record can't be read yet, that is no proof of a gap, because Kafka commits a transaction in one
             # partition after another. It is certain that no topic contains the record only when all messages that were
             # written so far have been read.

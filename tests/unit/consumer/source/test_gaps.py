@@ -40,6 +40,7 @@ def test_a_record_is_waited_for_until_the_producer_has_committed_again(
     caplog.set_level(logging.WARNING)
     for _ in range(3):
         topic.look()
+    topic.look(entries=1)  # it may have been written before the producer noticed that a broker was away
     assert caplog.text.count("writes a record again") == 1
     with pytest.raises(PromiseError, match="a gap: sequence 3 is committed, but in no topic"):
         topic.look(entries=1)
@@ -53,7 +54,7 @@ def test_a_transaction_without_an_end_is_not_taken_for_a_gap_when_it_is_rolled_b
     topic.look()
     topic.look()
     with pytest.raises(PromiseError, match="a gap"):
-        topic.look(entries=1)
+        topic.look(entries=2)
 
 
 def test_a_run_to_the_present_end_does_not_wait(topic: Topic) -> None:
