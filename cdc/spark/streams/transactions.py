@@ -247,7 +247,7 @@ def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
 # An earlier version of ``cdc`` created ``rewinds``, which may still be in a topic.
-_TABLES = "checkpoint|ledger|conflicts|copies|names|offsets|parked|rewinds|seeds|types"
+_TABLES = "checkpoint|chunks|ledger|conflicts|copies|names|offsets|parked|rewinds|seeds|types"
 # SQL that is true for the statements with which the consumer creates its tables, and upgrades the ledger of an earlier
 # version of cdc.
 _CREATES_OWN_TABLES = f"""
