@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
+from cdc.config.table_globs import NAMED_SO, table_named
 from cdc.errors import UserError
 from cdc.large_rows import StoredBlob
 from cdc.model.record import Record
@@ -91,10 +92,10 @@ class ChangesSource(DataSource):
 def _source(given: dict[str, str]) -> tuple[Profile, tuple[str, str] | None]:
     """Returns the profile and the table (None: all) in the options. Raises UserError."""
     path = given.get("path")
-    database, dot, table = (path or "").partition(".")
-    if path and not (database and dot and table):
-        raise UserError(f"not a table: {path!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")
-    return load(Path(given["profile"]), servers=KAFKA_ONLY), (database, table) if path else None
+    table = table_named(path) if path else None
+    if path and table is None:
+        raise UserError(f"not a table: {path!r}", code="CDC-TABLE-ARGUMENT", hint=NAMED_SO)
+    return load(Path(given["profile"]), servers=KAFKA_ONLY), table
 
 
 def _sequence(given: dict[str, str], name: str, default: int) -> int:

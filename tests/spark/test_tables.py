@@ -124,6 +124,7 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
 @pytest.mark.parametrize(("options", "told"), [
     ({}, "the option profile is missing"), ({"profile": "p", "profil": "x"}, "no such option: profil"),
     ({"profile": "p", "since": "now"}, "not a sequence: 'now'"), ({"profile": "p", "path": "orders"}, "not a table"),
+    ({"profile": "p", "path": "my.db.orders"}, "not a table: 'my.db.orders'; hint: .* `my.db`.orders"),
 ])  # fmt: skip
 def test_options_of_the_data_source(options: dict[str, str], told: str) -> None:
     with pytest.raises(UserError, match=told):
@@ -196,8 +197,8 @@ def test_settings_of_the_session_change_nothing(pair: Pair, spark: SparkSession)
         "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP, e ENUM('\\\\', '${spark.master}'))",
         "SET time_zone = '+00:00'", f"INSERT INTO t VALUES (1, '{moment}', 2)",
         "ALTER TABLE t ADD c VARCHAR(200) DEFAULT '${env:HOME}', ADD `${x}` VARCHAR(40) DEFAULT 'Dear \"${name}\"'",
-        "CREATE TABLE `${env:HOME}` (id INT PRIMARY KEY, `(id)?+.+` INT, `first` INT)",
-        "INSERT INTO `${env:HOME}` VALUES (1, 2, 3)",
+        "CREATE TABLE `${env:HOME}.x` (id INT PRIMARY KEY, `(id)?+.+` INT, `first` INT)",
+        "INSERT INTO `${env:HOME}.x` VALUES (1, 2, 3)",
         database=database,
     )  # fmt: skip
     run_well("cdc-producer", pair.source, "--until-current")
@@ -210,12 +211,12 @@ def test_settings_of_the_session_change_nothing(pair: Pair, spark: SparkSession)
     [row] = session.table("mine").withColumn("at", F.col("at").cast("string")).collect()
     assert tuple(row) == (1, moment, "${spark.master}", "${env:HOME}", 'Dear "${name}"')
     assert made.columns[-1] == "${x}"
-    name = f"{database}.${{env:HOME}}"
+    name = f"{database}.`${{env:HOME}}.x`"
     assert list(map(tuple, table(session, pair.source, name).collect())) == [(1, 2, 3)]
     [change] = changes(session, pair.source, name).collect()
     assert (change.op, change.after.asDict()) == ("insert", {"id": 1, "(id)?+.+": 2, "first": 3})
     there = {each.table: each.changes for each in tables(session, pair.source).collect() if each.database == database}
-    assert there == {"t": 1, "${env:HOME}": 1}
+    assert there == {"t": 1, "${env:HOME}.x": 1}
     assert session.conf.get("spark.sql.variable.substitute") == "true"
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
+from cdc.config.table_globs import NAMED_SO, table_named
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import END, Name, lineage
 from cdc.spark.frames.history import Moment, history_of, read_history, sequence_at
@@ -316,7 +317,7 @@ def _profile(profile: str | Path | Profile) -> Profile:
 
 def _name(name: str) -> Name:
     """Splits ``name`` into database and table. Raises UserError if it does not contain both."""
-    database, dot, table = name.partition(".")
-    if not (database and dot and table):
-        raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")
-    return database, table
+    found = table_named(name)
+    if found is None:
+        raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint=NAMED_SO)
+    return found
