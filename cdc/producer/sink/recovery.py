@@ -21,7 +21,7 @@ they come after the newest entry.
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,10 +37,11 @@ from cdc.kafka import commit_log
 from cdc.kafka.fragments import Begun, Fragment, Stamp, stamp_of
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
-from cdc.model.position import Partition, Position, partition_name
+from cdc.model.position import Partition, Position, partition_name, partition_of
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows import LargeText
 from cdc.producer.sink.debezium_marks import debezium_partitions, debezium_visible
+from cdc.producer.sink.entry_agreement import Neighbour, agrees
 from cdc.producer.sink.gap_check import entry_before, lost_record, require_each, require_no_gap
 from cdc.producer.sink.record_parts import COPIED, HEAD_BYTES, binlog_place
 from cdc.producer.sink.topic_admin import TopicAdmin
@@ -69,6 +70,7 @@ _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
 # their checksums fit into memory.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
+_MOST_SEARCHED = 10_000  # messages that are searched for a record of a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     # Incomplete records are left out, since an entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     with_debezium = whole | debezium_visible(topics, beside, expired=_EXPIRED)
-    entry = true_entry(with_debezium, shown, since_last_start(every, committed), topics.names)
+    found = since_last_start(every, committed)
+    entry = true_entry(with_debezium, shown, found, topics.names, is_about=counting.agreement(committed, resource))
     if open_in and not has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
@@ -294,6 +297,33 @@ class _Counting:
         if entry is not None and before is not None:
             require_no_gap(before, entry, places=partial(self.places, resource), is_cut=self.is_cut)
 
+    def agreement(self, committed: Entry | None, resource: str) -> Callable[[Entry], bool]:
+        """Returns a function that finds out whether an entry may be about the records that readers see. The newest
+        ``committed`` entry is.
+        """
+
+        def is_about(entry: Entry) -> bool:
+            newest = [name for name, last in entry.last.items() if last == entry.next_sequence - 1]
+            has_one = len(entry.counts) == 1
+            named = [*entry.counts] if has_one else newest
+            if entry == committed or len(named) != 1:
+                return True
+            last: Neighbour | None = None
+            following: Neighbour | None = None
+            for number, message in enumerate(self.backwards(partition_of(*named))):
+                sequence, copied = _sequence(message, resource), _mark(message, COPIED)
+                if sequence >= entry.next_sequence:
+                    following = Neighbour.of(message.value() or b"") or following
+                    continue
+                last = last or Neighbour.of(message.value() or b"")
+                # Where there are several partitions, another one may have the newest record of a copy.
+                if copied is not None or number > _MOST_SEARCHED or (last and not has_one):
+                    written = None if copied is None or not has_one else int(json.loads(copied)["written"])
+                    return agrees(entry, last, following, copied=written)
+            return agrees(entry, last, following, copied=None)
+
+        return is_about
+
     def is_cut(self, partition: Partition) -> bool:
         """Whether retention has removed records of ``partition``."""
         return begin_offsets(self.properties, [partition])[partition] > 0
@@ -425,7 +455,12 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 
 
 def true_entry(
-    visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
+    visible: Mapping[Partition, int],
+    shown: Position | None,
+    entries: Iterator[Entry],
+    names: Topics,
+    *,
+    is_about: Callable[[Entry], bool] = lambda _: True,
 ) -> Entry | None:
     """Finds the newest of ``entries`` whose records are all ``visible``; the producer can continue after it. Returns
     None if nothing was ever committed.
@@ -433,6 +468,8 @@ def true_entry(
     The entry need not be committed. An entry maps a sequence to the place in the binlog where the records before this
     sequence end. Only a new start of a producer can change that place, and ``since_last_start`` leaves out the entries
     that may be wrong after such a start.
+
+    ``is_about`` is false for an entry that contradicts the records next to its place (module entry_agreement).
 
     It is possible that the newest records have no entry, because a late commit shows a part of a transaction before its
     entry is written. Raises PromiseError if there is no such entry at all, or if millions of records have no entry.
@@ -443,7 +480,7 @@ def true_entry(
     for entry in entries:
         announced = max(announced, entry.next_sequence - 1)
         better = found is None or entry.next_sequence > found.next_sequence
-        if better and _all_visible(entry, visible, names) and _all_shown(entry, shown):
+        if better and _all_visible(entry, visible, names) and _all_shown(entry, shown) and is_about(entry):
             found = entry
         if found is not None and announced >= top:
             return found

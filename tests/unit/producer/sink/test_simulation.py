@@ -70,6 +70,8 @@ def test_a_chunk_that_brokers_lost_is_not_replaced(layout: str, commits: bool) -
 
 
 def test_entries_of_the_commit_log_are_lost_alone() -> None:
+    # An entry that was rolled back counted as many records as readers see, of which one was of a copy.
+    judged(9_100_447, Kind(chunks=CHUNKS, lost=LOST, records=False, commits=True))
     for kind in LAYOUTS.values():
         for seed in range(SEED, SEED + HISTORIES // 8):
             judged(seed, Kind(kind.layout, kind.plain, lost=LOST, records=False, commits=True))
