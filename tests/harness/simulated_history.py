@@ -280,8 +280,8 @@ class History:
     def require_once(self) -> None:
         """The follower has applied each change and each chunk once, in order, and just what readers see now."""
         self.require_prefix()
-        # Where brokers lost a mark while producers ran, a new reader may take records for void that this one had applied
-        # before: that reader stops at a gap.
+        # Where brokers lost a mark while producers ran, a new reader may take records for void that this one had
+        # applied before: that reader stops at a gap.
         may_be_void = self.losses and self.kind.plain and self.kind.through
         assert self.applied == self.shown() or may_be_void, "the follower has applied other records than readers see"
         assert self.is_complete(self.applied), f"applied {len(self.applied)} of {len(self.leader)} changes"
