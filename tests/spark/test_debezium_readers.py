@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.clickhouse import clickhouse_rows
 from tests.harness.flink import flink_rows
 from tests.harness.programs import begin_now, own_name, run_well, write_profile
 from tests.harness.seed import SEED
@@ -20,10 +21,11 @@ PAGE = (Path(__file__).parents[2] / "docs" / "debezium.md").read_text()
 DEEDS = 400
 
 
-def block(language: str, kafka: Kafka, topic: str) -> str:
-    """The example of the page, for another topic and other servers."""
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return text.replace("shop.shop.orders", topic).replace("localhost:9092", kafka.bootstrap_servers)
+def block(marker: str, kafka: Kafka, topic: str) -> str:
+    """The example of the page that has ``marker``, for another topic and other servers."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    (text,) = [each for each in blocks if marker in each]
+    return str(text).replace("shop.shop.orders", topic).replace("localhost:9092", kafka.bootstrap_servers)
 
 
 def work(leader: MySql, table: str) -> list[tuple[str, ...]]:
@@ -63,11 +65,15 @@ def test_an_aggregate_of_the_messages_is_that_of_the_table(
     expected = work(leader, f"{name}.orders")
     run_well("cdc-producer", profile, "--until-current")
     topic = f"{name}.dbz.{name}.orders"
-    create, query = block("sql", kafka, topic).strip().removesuffix(";").split(";\n")
+    create, query = block("'debezium-json'", kafka, topic).strip().removesuffix(";").split(";\n")
     if schemas:
         create = create.replace("'debezium-json'", "'debezium-json', 'debezium-json.schema-include' = 'true'")
     assert flink_rows(tmp_path, [create, query]) == expected
     if not schemas:
         names: dict[str, Any] = {"spark": spark}
-        exec(block("python", kafka, topic), names)
+        exec(block("from_json", kafka, topic), names)
         assert sorted(tuple(map(str, row)) for row in names["totals"].collect()) == expected
+        statements = block("ENGINE = Kafka", kafka, topic).strip().removesuffix(";").split(";\n")
+        tables, view, query = statements[:2], statements[2], statements[3]
+        insert = re.sub(r"^CREATE MATERIALIZED VIEW \w+ TO (\w+) AS", r"INSERT INTO \1", view)
+        assert clickhouse_rows(tmp_path, tables, view=insert, query=query, until=expected) == expected
