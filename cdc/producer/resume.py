@@ -12,8 +12,8 @@ from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.compressed import payload
-from cdc.producer.binlog.event_types import FORMAT_DESCRIPTION, TABLE_MAP, TRANSACTION_PAYLOAD
-from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.event_types import FORMAT_DESCRIPTION, HEARTBEATS, TABLE_MAP, TRANSACTION_PAYLOAD
+from cdc.producer.binlog.events import RawEvent, heartbeat
 from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.packets import SimpleTransaction, flat
 from cdc.producer.binlog.source import Dumps
@@ -133,6 +133,9 @@ def is_complete(
                         return False
                 if event.type == TABLE_MAP:
                     return has_names(event, leader.collations)
+                # The last events may be some that are left out: MariaDB's first binlog ends so until the first write.
+                if event.type in HEARTBEATS and heartbeat(event).place >= leader.position.place:
+                    return True
                 if event.file == leader.position.file and event.end >= leader.position.offset:
                     return True
     return True

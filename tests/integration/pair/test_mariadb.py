@@ -45,6 +45,13 @@ def prepared(xid: str, number: int) -> list[str]:
     return [f"XA START {xid}", f"INSERT INTO t VALUES ({number}, {number})", f"XA END {xid}", f"XA PREPARE {xid}"]
 
 
+def test_a_leader_to_which_nobody_has_written_yet(pair: Pair) -> None:
+    """Its binlog has nothing but events that the producer leaves out."""
+    pair.on_leader("DROP DATABASE maria", "RESET MASTER")
+    assert pair.replicate()
+    assert records(pair.source) == []
+
+
 def test_types_and_ordinary_statements(pair: Pair) -> None:
     pair.on_leader("SET sql_mode = ''", types_of(pair.leader), VALUES, database="maria")
     pair.on_leader(
