@@ -56,3 +56,12 @@ def blocks(page: Path) -> list[Block]:
 
 
 ALL = [block for page in dict.fromkeys(PAGES) for block in blocks(page)]
+
+
+def _lines(page: Path) -> list[str]:
+    """The commands in the last column of a page's tables."""
+    rows = page.read_text(encoding="utf-8").splitlines()
+    return [found[1] for row in rows if (found := re.fullmatch(r"\| .+ \| `([^`]+)` \|", row))]
+
+
+LINES = _lines(ROOT / "docs/try-it.md")

@@ -24,7 +24,7 @@ import pytest
 
 from cdc.sandbox.server.process import free_port
 from cdc.sandbox.servers import ProfileFiles
-from tests.checks.document_commands import ALL, MAKE, ROOT, Block
+from tests.checks.document_commands import ALL, LINES, MAKE, ROOT, Block
 from tests.harness.keeper import jvm
 from tests.spark.conftest import RunInSpark
 
@@ -198,3 +198,15 @@ def test_every_command_does_what_its_page_says(reader: Reader) -> None:
         reader.read(block)
     reader.stop()
     reader.read(last)
+
+
+@pytest.mark.long
+def test_every_line_to_try_ends_well(reader: Reader) -> None:
+    """In `make test` test_every_command_does_what_its_page_says runs the blocks, and unit tests parse these lines."""
+    page = ROOT / "docs/try-it.md"
+    for block in [each for each in ALL if each.page == page and each.runs][:-1]:
+        reader.read(block)
+    reader.stop()
+    for line in LINES:
+        prints = "http://" if line.startswith("cdc-web ") else "Puffball" if line.endswith(" -f") else ""
+        reader.read(Block(page, 0, prints and f"run: until it prints {prints}", [line]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc.spark.job.options import parse_options
-from tests.checks.document_commands import ALL, MAKE, PAGES, ROOT, Block
+from tests.checks.document_commands import ALL, LINES, MAKE, PAGES, ROOT, Block
 
 BIN = Path(sys.executable).parent
 PROGRAMS = (
@@ -43,7 +43,7 @@ def test_every_make_target_is_there() -> None:
 def test_every_option_is_known(program: str) -> None:
     """In prose too, and in the blocks that are not run."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    lines = re.findall(rf"\b{program} ([^\n`|#]+)", text)
+    lines = re.findall(rf"\b{program} ([^\n`|#;&]+)", text)
     named = {option for line in lines for option in re.findall(r"(?<!\S)--\w[\w-]*", line)}
     commands = ("up", "down", "status", "demo") if program == "cdc-sandbox" else ()
     shown = "".join(
@@ -59,3 +59,14 @@ def test_the_options_of_each_audit_go_together() -> None:
     assert len(audits) > 5
     for command in audits:
         parse_options("cdc-audit", shlex.split(command.rstrip(" &"))[1:])
+
+
+def test_each_line_to_try_is_a_command_with_profiles_that_are_there() -> None:
+    """The long test of the documents' commands runs them; here the shell parses them, and no profile is missing."""
+    assert len(LINES) == 34
+    for line in LINES:
+        subprocess.run(["bash", "-n", "-c", line], check=True)
+        assert {*shlex.split(line)} & {*PROGRAMS, "python"}, line
+        made = {f"{each}_profile.toml" for each in ("producer", "consumer", "follower")}
+        made |= {f"maria/{each}" for each in made} | set(re.findall(r"> (\S+)", line))
+        assert set(re.findall(r"[\w/-]+\.toml", line)) <= made, line
