@@ -49,6 +49,7 @@ from cdc.consumer.source.renaming import Renaming, Spellings
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.other_streams import warn_of_other_streams
 from cdc.consumer.state.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.kafka.broker_checks import Brokers
@@ -214,6 +215,7 @@ class Startup:
             checkpoint, copied = preflight.load_checkpoint(
                 self.session, resource=resource, topic=topic, first=self._first(topic), attachment=attachment
             )
+            warn_of_other_streams(self.session, resource, self.profile.filters)
             return self.continued(checkpoint, topic, continues=continues), copied
 
         return self._once_connected(load)
@@ -348,7 +350,7 @@ class Stages:
             parked=parking.against,
         )
         known = lru_cache(maxsize=10_000)(lambda uri: others(uri) and renaming.passes(uri))
-        types = LeaderTypes(session, on_follower=renaming.on_follower)
+        types = LeaderTypes(session, on_follower=renaming.on_follower, passes=known)
         tables, differences = _tables(startup, passes=known)
         preparation = Preparation(
             session, ledger, tables, types=types, differences=differences, copied=copied, parking=replay or parking

@@ -52,6 +52,7 @@ from cdc.consumer.source.statement_check import check_claims, names_in, numberin
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.ledger_table import LEDGER, Commit, Intents
+from cdc.consumer.state.other_streams import require_own_model
 from cdc.consumer.state.skips import Skips
 from cdc.errors import CdcError
 from cdc.model.record import Record, Uri
@@ -456,6 +457,7 @@ class DdlLedger:
 
     def _check(self, record: Record) -> None:
         """Raises Unapplicable if the follower might execute the statement with another result than the leader."""
+        require_own_model(self._session, record, passes=self._passes)
         self._check_texts(record)
         self._check_numbers(record)
 

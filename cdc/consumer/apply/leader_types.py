@@ -9,6 +9,7 @@ from cdc.consumer.plan.column_fit import misfits
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.state import own_table
+from cdc.consumer.state.other_streams import require_no_keys_across
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
 
@@ -23,12 +24,16 @@ _CHANGING = ("Table", "Index", "Database")
 class LeaderTypes:
     """The types of the leader's columns, from the newest records that contained them. They are stored on the follower,
     since not all records after a restart contain them. ``on_follower(uri)`` returns the follower's name of an object,
-    or None if it has none; ``uri`` is its name on the leader.
+    or None if it has none; ``uri`` is its name on the leader. ``passes(uri)`` decides which tables are replicated;
+    ``uri`` is the follower's name.
     """
 
-    def __init__(self, session: Session, *, on_follower: Callable[[Uri], Uri | None]) -> None:
+    def __init__(
+        self, session: Session, *, on_follower: Callable[[Uri], Uri | None], passes: Callable[[Uri], bool]
+    ) -> None:
         self._session = session
         self._on_follower = on_follower
+        self._passes = passes
         self._types: dict[Uri, Mapping[str, str]] = {}
         self._checked: dict[Uri, tuple[TableSchema, Mapping[str, tuple[str, str]]]] = {}
 
@@ -72,11 +77,13 @@ class LeaderTypes:
         """Compares the follower's definition with the leader's types, unless both were compared before.
 
         Raises Interrupted and Refused, and Unapplicable for a column that may store another value than the leader's
-        without an error.
+        without an error, and for a foreign key to or from a table of another stream.
         """
         table = record.uri
         checked, columns = self._checked.get(table, (None, {}))
         if checked is not schema:
+            if schema.related:
+                require_no_keys_across(self._session, record, passes=self._passes)
             if table not in self._types:
                 self._types[table] = self._stored(table)
             columns = misfits(self._types[table], schema.definitions)
