@@ -210,3 +210,5 @@ def test_every_line_to_try_ends_well(reader: Reader) -> None:
     for line in LINES:
         prints = "http://" if line.startswith("cdc-web ") else "Puffball" if line.endswith(" -f") else ""
         reader.read(Block(page, 0, prints and f"run: until it prints {prints}", [line]))
+        if line.startswith(("cdc-tail ", "python ")) and not prints:
+            assert reader._shell(line).stdout, line
