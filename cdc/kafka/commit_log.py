@@ -41,6 +41,8 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     ``properties`` are librdkafka's. Raises Disconnected or KafkaException if the brokers do not answer.
     """
     for message in backwards(properties, (topic, 0)):
+        if not message.value():  # it only ended a hanging transaction
+            continue
         found = Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
         kind, written_ms = message.timestamp()
         return found if kind == TIMESTAMP_NOT_AVAILABLE else replace(found, written_at=written_ms / 1000)

@@ -71,7 +71,10 @@ class ChangesSource(DataSource):
         given = self._given()
         if "upto" in given:
             raise UserError(
-                "a stream has no end", code="CDC-TABLE-ARGUMENT", where="option upto", hint="leave it out, or read"
+                "a stream has no end",
+                code="CDC-TABLE-ARGUMENT",
+                where="option upto",
+                hint="leave it out, or use spark.read",
             )
         since = _sequence(given, "since", -1)
         return ChangesStream(*_source(given), since)
@@ -155,7 +158,7 @@ class ChangesStream(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Returns the only part of a batch."""
         begin, last = StreamPlace.from_json(start), StreamPlace.from_json(end)
-        return [_Batch(begin, last)] if begin.sequence < last.sequence else []
+        return [_Batch(begin, last)] if begin.sequence != last.sequence else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Yields the changed rows of whole transactions, in the leader's order."""

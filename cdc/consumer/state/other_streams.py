@@ -70,7 +70,7 @@ def require_own_model(session: Session, record: Record, *, passes: Passes) -> No
 
 
 def warn_of_other_streams(session: Session, resource: str, filters: Filters) -> None:
-    """Logs a warning if the follower has other streams, and this stream has no ``filters``: its tables are then unknown."""
+    """Logs a warning if the follower has other streams, and this stream has no ``filters``: its tables are unknown."""
     if not filters.listed() and _other_streams(session, resource):
         event(
             _LOG, "the follower has other streams, too: what connects their tables with this one's is not noticed",
