@@ -345,6 +345,7 @@ def _leader_columns(profile: Profile, leader: Leader) -> LeaderColumns:
         leader.name,
         is_mariadb=leader.session is not None,
         is_masked=lambda table, column: mask(*table, column) is not None,
+        is_gone=lambda table, column: profile.filters.removes(*table, column),
     )
 
 
