@@ -137,7 +137,7 @@ class Stream:
         """Returns the time at which the open Kafka transaction is to be committed although the leader has no more
         events (``time.monotonic()``), infinity if there is none. A pause begins at once.
         """
-        if self.pause.wanted:
+        if self.pause.wanted and self.progress.between_transactions:
             return 0.0
         if not self.limits.dedupe_ms or not self.progress.between_transactions:
             return math.inf
