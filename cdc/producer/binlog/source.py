@@ -215,8 +215,9 @@ class BinlogSource:
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
-            seconds = min(_SELECT_SECONDS, max(0.0, until() - time.monotonic()))
-            if select.select(sources, [], [], seconds)[0] or time.monotonic() >= until():
+            due = until()
+            seconds = min(_SELECT_SECONDS, max(0.0, due - time.monotonic()))
+            if select.select(sources, [], [], seconds)[0] or time.monotonic() >= due:
                 return
             waited += seconds
             if waited > self._max_silence:
