@@ -180,7 +180,7 @@ def a_keyboard_is_enough(page: BrowserSession, base: str) -> None:
 
 @pytest.mark.long
 def test_buttons_pause_the_producer(tmp_path: Path, leader: MySql, follower: MySql, broker: RemoteKafka) -> None:
-    """A click reaches the program. `make test` has test_controls.py with the commands, and who may send them."""
+    """`make test` has test_a_stream_in_a_browser, and unit tests for the commands and for who may send them."""
     name, port, token = own_name(tmp_path), free_port(), "a-token-of-this-test"
     only = {"filters": {"include_dbs": [name]}, "web": {"password": "the-page's-password", "cache": str(tmp_path)}}
     ours, theirs = ({"metrics": {"port": free_port(), "token": token}} for _ in range(2))
