@@ -15,6 +15,7 @@ from cdc.sql.row_condition import RowCondition
 
 __all__ = [
     "CHECKPOINT_DATABASE",
+    "GONE",
     "HASH",
     "HASHED_BYTES",
     "HASHED_TEXTS",
@@ -30,14 +31,14 @@ __all__ = [
     "swap",
 ]
 
-# Masks the values of a column: each value becomes NULL, or a keyed hash of itself.
+# Masks the values of a column: each value becomes NULL, or a keyed hash of itself, or the column is left out.
 #
 # A hash is computed from a value's JSON text, which is the same in a row of the binlog and in a row of a table copy. So
 # equal texts have equal hashes in all tables, whatever their character set is, and a change of a value is still a
 # change of its hash.
 
-HASH, NULL = "hash", "null"
-MODES = (HASH, NULL)
+HASH, NULL, GONE = "hash", "null", "gone"
+MODES = (HASH, NULL, GONE)
 HASHED_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 HASHED_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _FITS_ANY_TEXT = 63  # number of four-byte characters that fit into a TINYTEXT
@@ -45,10 +46,15 @@ _FITS_ANY_TEXT = 63  # number of four-byte characters that fit into a TINYTEXT
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The mask of a column: ``mode`` is HASH or NULL, ``key`` is the secret key of hashes."""
+    """The mask of a column: ``mode`` is HASH, NULL or GONE, ``key`` is the secret key of hashes."""
 
     mode: str
     key: bytes = field(default=b"", repr=False)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the column is left out."""
+        return self.mode == GONE
 
     def hashed(self, text: bytes, kind: str, size: int | None) -> str:
         """Hashes a value with the JSON ``text`` (in UTF-8), and returns the JSON text of the hash. ``kind`` is the name
@@ -113,8 +119,20 @@ class Masks:
         """Returns the globs of the rules that match none of the ``columns`` (database, table, column)."""
         return [rule.key for rule in self.rules if not any(rule.matches(*each) for each in columns)]
 
+    def may_name_removed(self, names: Collection[str], databases: Collection[str] | None = None) -> bool:
+        """Whether the ``names`` in a statement may be those of a column that is left out and of its table, in one of
+        the ``databases``; if these are None, the names of any such column.
+        """
+        for rule in self.rules:
+            if rule.mask.mode == GONE and any(map(rule.column.match, names)):
+                if databases is None:
+                    return True
+                if any(map(rule.table.match, names)) and any(map(rule.database.match, databases)):
+                    return True
+        return False
+
     def of_table(self, database: str, table: str) -> tuple[tuple[str, str], ...]:
-        """Returns the rules for a table; each rule is a glob of columns and a mode (HASH or NULL)."""
+        """Returns the rules for a table; each rule is a glob of columns and a mode (HASH, NULL or GONE)."""
         rules = (rule for rule in self.rules if rule.database.match(database) and rule.table.match(table))
         return tuple((rule.glob, rule.mask.mode) for rule in rules)
 
@@ -345,9 +363,18 @@ class Filters:
         return next((mask for mask in found if mask is not None), None)
 
     def masks_of(self, database: str, table: str) -> frozenset[tuple[str, str]]:
-        """Returns the rules that mask columns of a table; each rule is a glob of columns and a mode (HASH or NULL)."""
+        """Returns the rules that mask columns of a table; each is a glob of columns and a mode (HASH, NULL or GONE)."""
         names = (table, *self._shadowed(table)) if self.masks else ()
         return frozenset(rule for name in names for rule in self.masks.of_table(database, name))
+
+    def removes(self, database: str, table: str, column: str) -> bool:
+        """Whether a column is left out of the table."""
+        mask = self.mask(database, table, column)
+        return mask is not None and mask.is_gone
+
+    def removes_any(self, database: str, table: str) -> bool:
+        """Whether columns may be left out of a table."""
+        return any(mode == GONE for _, mode in self.masks_of(database, table))
 
     def condition(self, database: str, table: str) -> RowCondition | None:
         """Returns the condition of the rows that pass; None if all rows of the table pass. A shadow table has the

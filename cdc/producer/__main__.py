@@ -114,6 +114,12 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         "metrics.token",
     )
     parser.add_argument(
+        "--pause",
+        action="store_true",
+        help="have the running producer read and write nothing more until --resume; needs metrics.token",
+    )
+    parser.add_argument("--resume", action="store_true", help="have the running producer read again after --pause")
+    parser.add_argument(
         "--check",
         action="store_true",
         help="only list what prevents the start, and what mends it; nothing is written. Exit status 0 or 2",
@@ -128,7 +134,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
     """Returns the command to run instead of replicating, None if the options name none. The command is called with the
     profile and ``log``."""
-    stop_or_status = arguments.copy_stop, arguments.copy_status, arguments.copy_rate is not None
+    told = arguments.pause, arguments.resume, arguments.copy_rate is not None
+    stop_or_status = arguments.copy_stop, arguments.copy_status, *told
     if arguments.check or arguments.dry_run:
         if any((arguments.until_current, arguments.skip, arguments.copy_unrepeatable, *stop_or_status)):
             parser.error("--check and --dry-run go with --copy or --accept-filters only")
@@ -143,11 +150,13 @@ def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     )
     if any(given) and (sum(map(bool, given)) > 1 or otherwise):
         parser.error(
-            "--copy, --copy-stop, --copy-status and --copy-rate go with nothing else, but --copy with --dry-run or "
-            "--until-current"
+            "--copy, --copy-stop, --copy-status, --copy-rate, --pause and --resume go with nothing else, but --copy "
+            "with --dry-run or --until-current"
         )
     if arguments.copy_rate is not None:
-        return functools.partial(_tell_rate, rows=arguments.copy_rate)
+        return functools.partial(_tell, name="copy-rate", rows_per_second=arguments.copy_rate)
+    if arguments.pause or arguments.resume:
+        return functools.partial(_tell, name="pause" if arguments.pause else "resume")
     if arguments.copy_status:
         return lambda profile, *, log: copy_status(profile)
     if arguments.copy_stop:
@@ -163,9 +172,9 @@ def _only(path: Path, command: Callable[..., int]) -> int:
     return command(settings, log=functools.partial(event, logging.getLogger("cdc.producer")))
 
 
-def _tell_rate(settings: profile.Profile, *, rows: int, log: Callable[..., None]) -> int:
-    """Sends the command ``copy-rate`` to the running producer, and prints its answer."""
-    print(send(settings.metrics, "copy-rate", rows_per_second=rows))
+def _tell(settings: profile.Profile, *, name: str, log: Callable[..., None], **number: int) -> int:
+    """Sends the command ``name`` to the running producer, and prints its answer."""
+    print(send(settings.metrics, name, **number))
     return 0
 
 
@@ -184,7 +193,11 @@ def _run(arguments: argparse.Namespace, options: StartOptions) -> int:
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
     rate = RowRate(settings.producer.copy_rows_per_second)
-    commands = {"copy-rate": Command(functools.partial(_change_rate, rate), "rows_per_second")}
+    commands = {
+        "copy-rate": Command(functools.partial(_change_rate, rate), "rows_per_second"),
+        "pause": Command(functools.partial(metrics.pause.command, True)),
+        "resume": Command(functools.partial(metrics.pause.command, False)),
+    }
     with monitor.shown(metrics, program="cdc-producer", profile=settings, line=line, log=log, commands=commands):
         pipeline.run(
             settings,

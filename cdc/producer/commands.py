@@ -210,6 +210,8 @@ class _Look:
             self._say(f"  {len(structure.creations)} statements")
             for view in structure.invalid:
                 self._say(f"  left out, since it is invalid: the view {'.'.join(view)}")
+            for each in structure.left_out:
+                self._say(f"  left out, since it names a column that is left out: {'.'.join(each)}")
 
     def has_rights(self) -> bool:
         """Whether the missing topics could be created, and our user has the needed rights on all other topics; notes

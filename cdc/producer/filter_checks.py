@@ -5,6 +5,7 @@ profile; warns of globs that match nothing, and of changes that the filters hide
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from cdc.config.profile import Profile
@@ -88,10 +89,9 @@ def _unfit_rows(profile: Profile, leader: Leader, tables: list[tuple[str, str]])
     selection = RowSelection(filters.condition, logs_cascades=logs_cascades(leader.version))
     with connected_cursor(settings, leader.name) as cursor:
         for table in definitions(settings, leader.name, tables):
-            masks = [filters.mask(table.database, table.name, column.name) for column in table.columns]
-            columns = tuple(replace(column, mask=mask) for column, mask in zip(table.columns, masks, strict=True))
-            refusal = selection.checked(cursor, replace(table, columns=columns, refusal=None)).refusal
-            if refusal is not None and columns:  # a table that was dropped meanwhile has no columns
+            masked = table.masked(partial(filters.mask, table.database, table.name))
+            refusal = selection.checked(cursor, replace(masked, refusal=None)).refusal
+            if refusal is not None and table.columns:  # a table that was dropped meanwhile has no columns
                 yield UserError(
                     refusal,
                     code="CDC-ROWS-UNFIT",

@@ -218,13 +218,14 @@ class LargeColumn(NamedTuple):
     """The reader of a column. ``read(data, offset)`` returns the JSON text of the value at ``offset``, and the offset
     after the value. ``prefix`` is the number of bytes of the length in front of the value, 0 if there is no length.
     Large values stay on disk if ``tag`` is not empty, as for BLOB and for TEXT in UTF-8; ``quote`` writes such values
-    as JSON.
+    as JSON. The values of a column that ``is_gone`` are left out.
     """
 
     read: Callable[[bytes, int], tuple[str, int]]
     prefix: int = 0
     tag: str = ""
     quote: Callable[[bytes], str] = repr
+    is_gone: bool = False
 
 
 def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list[LargeText]:
@@ -257,10 +258,16 @@ def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[b
     width = (len(columns) + 7) // 8
     nulls = int.from_bytes(spool.read(at, width), "little")
     at += width
+    separator = b""
     for index, column in enumerate(columns):
-        if index:
-            pieces.append(b",")
-        if nulls >> index & 1:
+        is_null = nulls >> index & 1
+        if column.is_gone:
+            at += 0 if is_null else _value(spool, at, column, [])
+            continue
+        if separator:
+            pieces.append(separator)
+        separator = b","
+        if is_null:
             pieces.append(b'"Null"')
         else:
             at += _value(spool, at, column, pieces)
@@ -275,6 +282,8 @@ def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | Stor
         size = prefix + length
         if at + size > spool.size:
             raise ValueError(f"a value ends {at + size - spool.size} bytes after the event")
+        if column.is_gone:
+            return size
         if length > _LARGE and column.tag:
             pieces += _stored(spool, at + prefix, length, column)
             return size

@@ -13,6 +13,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
 from cdc.producer.copy.progress_log import Copying
+from cdc.producer.pause import Pause
 from cdc.service.delays import Behind, Histogram
 from cdc.service.http_endpoint import Check
 from cdc.service.retry import Retry
@@ -26,11 +27,13 @@ _HEARTBEATS = 3  # missing heartbeats after which the leader counts as unhealthy
 class ProducerMetrics:
     """Counts connections, commits and copies from the program's start, across lost connections.
 
-    ``retry`` knows whether a server is away; the health checks query ``brokers`` about ``topics``.
+    ``retry`` knows whether a server is away; the health checks query ``brokers`` about ``topics``. ``pause`` is set by
+    commands.
     """
 
     def __init__(self, *, retry: Retry, brokers: Brokers, topics: Collection[str], heartbeat_seconds: int) -> None:
         self._retry = retry
+        self.pause = Pause()
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
@@ -124,6 +127,7 @@ class ProducerMetrics:
         yield self._delays.metric("cdc_producer_delay_seconds", what)
         yield _value("waiting", "1 while the producer waits for a server that is away.", bool(self._retry.trouble))
         yield _value("standby", "1 while another producer of the topic works (producer.standby).", self.standby)
+        yield _value("paused", "1 while the operator has paused the producer.", self.pause.holding)
         # The figures from before another producer took over no longer describe the stream.
         if self._entry is not None and self._source is not None and not self.standby:
             position = self._entry.position
@@ -165,6 +169,8 @@ class ProducerMetrics:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
         elif self._retry.trouble:
             yield Check("stream", False, self._retry.trouble)
+        elif self.pause.holding:
+            yield Check("stream", True, f"paused (cdc-producer --resume ends the pause), at {self._entry.position}")
         else:
             ago = time.monotonic() - self._committed_at
             yield Check("stream", True, f"at {self._entry.position}, last commit {ago:.1f} s ago")
@@ -192,7 +198,8 @@ class ProducerMetrics:
         ]
         if self._tables_left:
             words.insert(1 if copying else len(words), f"{self._tables_left:,} tables to copy")
-        return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
+        state = ["waiting for a server"] if self._retry.trouble else ["paused"] if self.pause.holding else []
+        return "  ".join(state + words)
 
     def totals(self) -> dict[str, object]:
         """Returns the fields of the log message that the program writes when it ends."""

@@ -345,6 +345,7 @@ def _leader_columns(profile: Profile, leader: Leader) -> LeaderColumns:
         leader.name,
         is_mariadb=leader.session is not None,
         is_masked=lambda table, column: mask(*table, column) is not None,
+        is_gone=lambda table, column: profile.filters.removes(*table, column),
     )
 
 
@@ -482,7 +483,8 @@ class _Producer:
         copies = Interleaver(
             copier, decoder=decoder, progress=progress, router=router, sink=sink, count=self.metrics.copied
         )
-        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages)
+        limits, pause = self.profile.producer, self.metrics.pause
+        stream = Stream(decoder, router, sink, progress, self.metrics, limits, messages, pause)
         until = lambda: target is not None and progress.has_reached(target) and not copier.active  # noqa: E731
         noted = filter_changes.former_filters_named(lambda: copier.widened is not None)
         with closing(copier), binlog.follow(entry) as source, noted:

@@ -5,12 +5,13 @@ Decides when to commit to Kafka: at once while the leader has no more events, in
 ahead.
 """
 
+import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError
@@ -26,13 +27,18 @@ from cdc.producer.decode.changes import (
 )
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.metrics import ProducerMetrics
+from cdc.producer.pause import Pause
 from cdc.producer.progress import Progress
 from cdc.producer.sink.debezium_sink import DebeziumSink
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Router
+from cdc.service.logs import event
 
 __all__ = ["Stream", "must_commit"]
+
+_LOG = logging.getLogger("cdc.producer")
+_LOOK_SECONDS = 0.1
 
 _MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
 
@@ -57,7 +63,8 @@ def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Lim
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Writes the changes of one connection; ``metrics`` counts each Kafka commit, ``limits`` decide when to commit.
+    """Writes the changes of one connection; ``metrics`` counts each Kafka commit, ``limits`` decide when to commit, and
+    ``pause`` when nothing is read or written.
 
     ``decoder`` counts the events that it has filtered.
     """
@@ -69,6 +76,7 @@ class Stream:
     metrics: ProducerMetrics
     limits: Limits
     event_messages: EventMessages
+    pause: Pause = field(default_factory=Pause)
 
     def replicate(self, changes: Iterable[Change], *, until: Callable[[], bool], stop: threading.Event) -> None:
         """Replicates until ``changes`` end, ``stop`` is set, or ``until`` returns true.
@@ -79,6 +87,10 @@ class Stream:
         skips = bool(self.router.skips)
         with self._complete_transactions_committed():
             for change in changes:
+                if self.pause.wanted:
+                    self._hold(stop)
+                    if stop.is_set():
+                        return
                 self._write(change)
                 if type(change) is OtherEvent:
                     continue  # such an event does not advance the position; its message becomes part of the next commit
@@ -99,10 +111,34 @@ class Stream:
                 if stop.is_set() or until():
                     return
 
+    def _hold(self, stop: threading.Event) -> None:
+        """Writes nothing more until the pause ends, but entries that show that the producer is alive. Does nothing
+        inside a leader transaction.
+
+        The leader may end the connection meanwhile, since nothing is read from it.
+        """
+        if not self.progress.between_transactions or self.router.sent:
+            return
+        if self.sink.records:
+            self._commit(0)
+        self.pause.holding = True
+        event(_LOG, "paused until cdc-producer --resume", position=self.progress.position)
+        try:
+            while self.pause.wanted and not stop.wait(_LOOK_SECONDS):
+                self.sink.check()
+                if self.progress.is_stale(time.monotonic()) or self.sink.is_heartbeat_due:
+                    self._commit(0)
+        finally:
+            self.pause.holding = False
+        if not stop.is_set():
+            event(_LOG, "resumed after the pause")
+
     def window_end(self) -> float:
         """Returns the time at which the open Kafka transaction is to be committed although the leader has no more
-        events (``time.monotonic()``), infinity if there is none.
+        events (``time.monotonic()``), infinity if there is none. A pause begins at once.
         """
+        if self.pause.wanted and self.progress.between_transactions:
+            return 0.0
         if not self.limits.dedupe_ms or not self.progress.between_transactions:
             return math.inf
         return self.sink.begun_at + self.limits.dedupe_ms / 1000

@@ -99,7 +99,13 @@ def mask_problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, log
         mask = mask_of(column.name)
         if mask is not None and (why := _why(column, mask) or _used(column.name, uses, columns, mask_of)):
             return f"column {column.name} can't be masked: {why}"
+    if columns and all(_is_gone(mask_of(column.name)) for column in columns):
+        return "no column of the table is left"
     return ""
+
+
+def _is_gone(mask: Mask | None) -> bool:
+    return mask is not None and mask.is_gone
 
 
 def _why(column: _Column, mask: Mask) -> str:
@@ -115,8 +121,13 @@ def _used(name: str, uses: Iterable[tuple[str, str]], columns: Iterable[_Column]
     for what, expression in uses:
         if names.search(expression):
             return f"it is in {what}"
+    is_gone = _is_gone(mask_of(name))
     for other in columns:
-        if other.name != name and names.search(other.expression) and mask_of(other.name) is None:
+        if other.name == name or not names.search(other.expression):
+            continue
+        mask = mask_of(other.name)
+        # A column that is left out can be in no expression on a follower.
+        if mask is None or (is_gone and not _is_gone(mask)):
             return f"column {other.name} is computed from it"
     return ""
 

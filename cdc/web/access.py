@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request, cookie_parser
@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cdc.config.profile import ServerAddress
 
-__all__ = ["HEADERS", "Access", "Guard", "host_allowed", "is_local"]
+__all__ = ["COMMANDS", "HEADERS", "Access", "Guard", "host_allowed", "is_local"]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -34,6 +34,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _LOGIN = "/login"
+COMMANDS = "/commands/"
 _LARGEST_FORM = 10_000
 _FAILED_SECONDS = 0.5  # the delay of the answer to a wrong password; several such answers are sent one after the other
 _STATIC, _HEALTH = "/static/", "/healthz"  # these addresses need no password, since their content contains no rows
@@ -145,14 +146,31 @@ class Guard:
             return PlainTextResponse("Other sites may not read this page.\n", 403)
         if request.scope["path"] == _LOGIN and access.password:
             return await self._log_in(request)
-        if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
         path = request.scope["path"]  # the routes see this path; the one in ``request.url`` depends on the Host header
+        if request.method == "POST" and path.startswith(COMMANDS):
+            if not self._is_from_this_page(request.headers):
+                return PlainTextResponse("Commands are taken from this page only.\n", 403)
+        elif request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
         if path.startswith(_STATIC) or path == _HEALTH or access.admits(request.headers):
             return None
         if "authorization" in request.headers:
             await self._slow_down()
         return self._form(wrong=False)
+
+    def _is_from_this_page(self, headers: Headers) -> bool:
+        """Whether no other site can have made a browser send a command. Browsers send the origin with each command;
+        a client that is no browser sends the password itself.
+        """
+        # Browsers send this header to addresses with TLS, and to this machine.
+        if site := headers.get("sec-fetch-site"):
+            return site == "same-origin"
+        origin = headers.get("origin")
+        if origin is None:
+            return "authorization" in headers
+        parts = urlsplit(origin)
+        # A proxy may send an address as Host, but knows the page under a name of the profile.
+        return bool(parts.netloc) and (parts.netloc == headers.get("host") or parts.hostname in self._access.hosts)
 
     async def _log_in(self, request: Request) -> Response:
         if request.method != "POST":

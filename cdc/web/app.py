@@ -15,6 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from cdc.spark.report.files import HTML, JSON
+from cdc.web import controls
 from cdc.web.access import Access, Guard
 from cdc.web.overview.page import stream_page
 from cdc.web.record_pages import FollowedIndex, RecordPages
@@ -39,7 +40,11 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
         return PlainTextResponse("ok\n")
 
     async def overview(_: Request) -> Response:
-        return HTMLResponse(show("overview.html", parts=live.parts(), tab="overview"))
+        buttons = [
+            controls.controls_of(stream, number=number, has_password=bool(access.password))
+            for number, stream in enumerate(watched.streams, 1)
+        ]
+        return HTMLResponse(show("overview.html", parts=live.parts(), controls=buttons, tab="overview"))
 
     async def events(_: Request) -> Response:
         headers = {"X-Accel-Buffering": "no"}
@@ -57,6 +62,7 @@ def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.E
         Route("/events", events),
         Route("/audit/{name}", report),
         Route("/healthz", health),
+        *controls.routes(watched, has_password=bool(access.password)),
         *_record_routes(watched, show=show, cache=cache, stop=stop),
         *TopicPages(list(_clusters(watched).values()), show=show).routes(),
         Mount("/static", StaticFiles(packages=[("cdc.web", "static")])),

@@ -160,7 +160,7 @@ class BinlogSource:
     ) -> Iterator[list[RawEvent | SimpleTransaction]]:
         """Yields the events that have arrived, without their checksums. Yields an empty list when the leader has no
         more events for now, when the file descriptor that ``wake`` returns, if any, can be read, and at the time that
-        ``until`` returns (``time.monotonic()``).
+        ``until`` returns (``time.monotonic()``), which may change meanwhile.
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
         UserError when the leader refuses the position, and PromiseError for a damaged event.
@@ -180,7 +180,7 @@ class BinlogSource:
             if self._packets.fault:
                 raise self._packets.fault
             if not arrived:
-                self._wait(stop, wake(), until())
+                self._wait(stop, wake(), until)
 
     def _receive(self) -> bool:
         """Reads the bytes that have arrived; returns False if they do not complete a packet."""
@@ -208,15 +208,16 @@ class BinlogSource:
             self._received_at = time.monotonic()
         return received >= missing
 
-    def _wait(self, stop: threading.Event, wake: int | None, until: float) -> None:
-        """Waits until the socket or ``wake`` can be read, or for the time ``until``. Raises Disconnected if the leader
-        sends nothing for too long, not even a heartbeat.
+    def _wait(self, stop: threading.Event, wake: int | None, until: Callable[[], float]) -> None:
+        """Waits until the socket or ``wake`` can be read, or for the time that ``until`` returns. Raises Disconnected
+        if the leader sends nothing for too long, not even a heartbeat.
         """
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
-            seconds = min(_SELECT_SECONDS, max(0.0, until - time.monotonic()))
-            if select.select(sources, [], [], seconds)[0] or time.monotonic() >= until:
+            due = until()
+            seconds = min(_SELECT_SECONDS, max(0.0, due - time.monotonic()))
+            if select.select(sources, [], [], seconds)[0] or time.monotonic() >= due:
                 return
             waited += seconds
             if waited > self._max_silence:

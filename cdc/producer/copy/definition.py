@@ -14,10 +14,10 @@ such members is not copied.
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 
@@ -220,6 +220,17 @@ class TableDefinition:
         """The columns of the key, in its order."""
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.key)
+
+    def masked(self, mask_of: Callable[[str], Mask | None]) -> Self:
+        """Returns the table with the masks of its columns, without the columns that are left out."""
+        columns = tuple(replace(column, mask=mask_of(column.name)) for column in self.columns)
+        shown = tuple(column for column in columns if column.mask is None or not column.mask.is_gone)
+        return replace(
+            self,
+            columns=shown,
+            columns_json=columns_json([column.name for column in shown], self.key),
+            types_json=types_json(column.sql_type for column in shown),
+        )
 
 
 @dataclass(frozen=True, slots=True)

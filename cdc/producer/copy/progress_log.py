@@ -151,6 +151,9 @@ class ProgressLog:
         self._log("created what is to be copied", tables=len(structure.tables), statements=statements)
         for view in structure.invalid:
             self._log("a view is invalid, and left out", level=logging.WARNING, view=named(view))
+        for each in structure.left_out:
+            what = "a view, routine, trigger or event names a column that is left out, so it is left out, too"
+            self._log(what, level=logging.WARNING, name=named(each))
 
     def repaired(self, chunk: Chunk) -> None:
         """Logs that the rows of some keys are in the stream."""

@@ -364,11 +364,11 @@ class Reader:
         if self._mask is None or definition.refusal is not None:
             return definition
         mask = partial(self._mask, *table)
-        columns = tuple(replace(column, mask=mask(column.name)) for column in definition.columns)
-        if all(column.mask is None for column in columns):
+        if all(mask(column.name) is None for column in definition.columns):
             return definition
         with marks.cursor() as cursor:
-            return replace(definition, columns=columns, refusal=mask_problem(cursor, *table, mask) or None)
+            refusal = mask_problem(cursor, *table, mask) or None
+        return replace(definition if refusal else definition.masked(mask), refusal=refusal)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
         """Returns the estimated number of rows of the table; the leader is queried when the table is first read."""

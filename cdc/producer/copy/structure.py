@@ -22,6 +22,7 @@ from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
 from cdc.producer.flavor.mariadb_leader import speaks_mariadb
 from cdc.producer.flavor.mariadb_statements import creation_for_mysql
+from cdc.producer.left_out_columns import names_removed, without_removed
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import ANY_DATABASE, Effect
 from cdc.sql.statement import classify
@@ -181,14 +182,59 @@ def _shown_now(
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)
         cursor.execute(ALL_SHOWN)
+        removal = _Removal(filters.after if isinstance(filters, FilterChange) else filters)
         for table in found:
             if not table.inexact:
-                known[table.database, table.name] = _table(cursor, table)
+                known[table.database, table.name] = removal.of_table(_table(cursor, table))
         invalid: list[Table] = []
-        creations = _creations(cursor, tables, filters, invalid, known)
+        creations = removal.others(_creations(cursor, tables, filters, invalid, known, removal))
         if speaks_mariadb(connection):
             creations = map(creation_for_mysql, creations)
-        return Structure(tables, list(creations), invalid)
+        return Structure(tables, list(creations), invalid, tuple(removal.left_out))
+
+
+class _Removal:
+    """Leaves out the columns that ``filters`` leave out, and the views, routines, triggers and events that name such a
+    column (``left_out``).
+    """
+
+    def __init__(self, filters: Filters) -> None:
+        self._filters = filters
+        self.left_out: list[Table] = []
+
+    def of_table(self, creation: Creation) -> Creation:
+        """Returns the statement without the columns. Raises UserError if one of them can't be left out."""
+        if not self._filters.masks:
+            return creation
+        effect = creation.effects[0]
+        try:
+            text = without_removed(creation.text, creation.effects, creation.context, self._filters)
+            if text != creation.text and creation.exact is not None:
+                raise ValueError("it has bytes that can't be decoded")
+        except ValueError as error:
+            raise UserError(
+                f"a column that is left out can't be left out of the table's definition: {error}",
+                code="CDC-MASK-DEFINITION",
+                where=f"table {effect.database}.{effect.name}",
+                hint="change the definition, mask the column otherwise (filters.mask_columns), or leave the table out "
+                "with filters.exclude_tables",
+            ) from None
+        return creation._replace(text=text or creation.text)
+
+    def others(self, creations: Iterable[Creation]) -> Iterator[Creation]:
+        """Yields the statements but those that create an object that names such a column."""
+        for creation in creations:
+            effect = creation.effects[0]
+            if effect.action.endswith(("Procedure", "Function", "Trigger", "Event")) and self.is_named_in(creation):
+                self.left_out.append((effect.database, effect.name or ""))
+            else:
+                yield creation
+
+    def is_named_in(self, creation: Creation) -> bool:
+        """Whether the statement names a column that is left out, and its table."""
+        return bool(self._filters.masks) and names_removed(
+            creation.text, creation.effects, creation.context, self._filters
+        )
 
 
 def _creations(
@@ -197,6 +243,7 @@ def _creations(
     filters: Filters | FilterChange,
     invalid: list[Table],
     known: dict[Table, Creation],
+    removal: _Removal,
 ) -> Iterator[Creation]:
     cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME")
     databases = [row[0] for row in cursor.fetchall() if filters.wants_database(row[0])]
@@ -207,7 +254,7 @@ def _creations(
     for database in databases:
         if filters.wants_database(database):
             yield from _routines(cursor, database, filters)
-    yield from _views(cursor, filters, invalid, missing=set(tables) - known.keys())
+    yield from _views(cursor, filters, invalid, removal, missing=set(tables) - known.keys())
     yield from _triggers(cursor, set(tables))
     yield from _events(cursor, filters)
 
@@ -230,10 +277,10 @@ def _routines(cursor: Any, database: str, filters: Filters | FilterChange) -> It
 
 
 def _views(
-    cursor: Any, filters: Filters | FilterChange, invalid: list[Table], *, missing: set[Table]
+    cursor: Any, filters: Filters | FilterChange, invalid: list[Table], removal: _Removal, *, missing: set[Table]
 ) -> Iterator[Creation]:
     """Reads the views; ``missing`` are tables that are not created. Leaves out invalid views, and adds their names to
-    ``invalid``."""
+    ``invalid``; leaves out those that name columns that are left out."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS")
     texts = {(row[0], row[1]): row[2] for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     views = set(texts)
@@ -258,8 +305,13 @@ def _views(
             invalid.append((database, view))
             continue
         _, text, _, collation = shown_row(cursor, f"SHOW CREATE VIEW {_quoted((database, view))}")
+        creation = _creation(text, database, {"collation": collation})
+        if removal.is_named_in(creation):
+            missing.add((database, view))
+            removal.left_out.append((database, view))
+            continue
         yield from _dropped("VIEW", (database, view), filters)
-        yield _creation(text, database, {"collation": collation})
+        yield creation
 
 
 def _triggers(cursor: Any, tables: set[Table]) -> Iterator[Creation]:

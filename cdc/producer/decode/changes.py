@@ -439,12 +439,14 @@ class Structure(NamedTuple):
     """The base tables of a leader, ordered so that foreign keys refer to earlier tables, and the statements that create
     all objects.
 
-    ``invalid`` are views that can't be created, since a table that they select from no longer exists.
+    ``invalid`` are views that can't be created, since a table that they select from no longer exists. ``left_out`` are
+    the views, routines, triggers and events that name columns which are left out.
     """
 
     tables: list[Table]
     creations: list[Creation]
     invalid: list[Table]
+    left_out: tuple[Table, ...] = ()
 
 
 class Beginning(NamedTuple):

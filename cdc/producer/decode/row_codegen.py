@@ -76,7 +76,8 @@ class ColumnCode:
 
     ``packed`` is the value's struct format, empty if its width varies. Without a format, ``lines`` read the value and
     advance ``p``; with a format, they convert the unpacked value. ``text`` is the format of the JSON
-    text for the operator ``%``, and ``values`` are the expressions that it formats.
+    text for the operator ``%``, and ``values`` are the expressions that it formats. A column that is left out has no
+    ``text``.
     """
 
     packed: str
@@ -119,6 +120,8 @@ def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode
 
 def _masked(code: ColumnCode, column: Column, mask: Mask, x: str, constants: dict[str, Any]) -> ColumnCode:
     """Generates the code of a masked column from the ``code`` that would show its values."""
+    if mask.is_gone:
+        return ColumnCode(code.packed, code.lines, "", "")
     if mask.mode == NULL:
         return ColumnCode(code.packed, code.lines, "%s", "'\"Null\"'")
     known = read_type(column_type(column))
@@ -407,7 +410,7 @@ def column_reader(column: Column) -> ColumnReader:
     names = shared_constants()
     code = column_code(column, "x0", names)
     lines = [f" {line}" for line in _straight([code], names)]
-    body = ["def decode(d, p):", *lines, f" return {code.text!r} % ({code.values},), p"]
+    body = ["def decode(d, p):", *lines, f" return {_shown(code)}, p"]
     return cast(ColumnReader, _function(body, names))
 
 
@@ -415,6 +418,10 @@ def _function(body: list[str], constants: dict[str, Any]) -> object:
     exec("\n".join(body), constants)
     # The function is removed from its own globals, so that it is freed after its last use.
     return constants.pop("decode")
+
+
+def _shown(code: ColumnCode) -> str:
+    return f"{code.text!r} % ({code.values},)" if code.text else "''"
 
 
 _APPEND = "  row = ({}).encode('latin-1')\n  row.isascii() or require_utf8(row)\n  out.append(row)"
@@ -485,16 +492,17 @@ def _image(codes: list[ColumnCode], constants: dict[str, Any], target: str) -> I
     yield f"  p += {width}"
     yield "  if not n:"
     yield from (f"   {line}" for line in _straight(codes, constants))
-    values = "".join(f"{code.values}, " for code in codes)
-    yield f"   {target} = {','.join(code.text for code in codes)!r} % ({values})"
+    shown = [code for code in codes if code.text]
+    values = "".join(f"{code.values}, " for code in shown)
+    yield f"   {target} = {','.join(code.text for code in shown)!r} % ({values})"
     yield "  else:"
     for index, code in enumerate(codes):
         yield f"   if n & {1 << index}:"
         yield f"    t{index} = '\"Null\"'"
         yield "   else:"
         yield from (f"    {line}" for line in _straight([code], constants, first=index))
-        yield f"    t{index} = {code.text!r} % ({code.values},)"
-    texts = ", ".join(f"t{index}" for index in range(len(codes)))
+        yield f"    t{index} = {_shown(code)}"
+    texts = ", ".join(f"t{index}" for index, code in enumerate(codes) if code.text)
     yield f"   {target} = ','.join(({texts},))"
 
 
@@ -526,20 +534,23 @@ def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]
     require_known(table)
     # ``_reader`` is cached and gets all attributes of a column except its name, so that equal columns share a reader.
     readers = tuple([_reader(column[1:]) for column in table.columns])
-    rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
+    shown = tuple([not column.is_gone for column in table.columns])
+    rows = _FirstRows((readers, shown), et.WRITE_ROWS, FIRST_ROWS, compile_for)
     return {
         et.WRITE_ROWS: rows,
         et.DELETE_ROWS: rows,
-        et.UPDATE_ROWS: _FirstRows(readers, et.UPDATE_ROWS, FIRST_ROWS, compile_for),
+        et.UPDATE_ROWS: _FirstRows((readers, shown), et.UPDATE_ROWS, FIRST_ROWS, compile_for),
         # The decoder of partial updates is compiled at once: few leaders log partial updates, and their rows can't be
         # read column by column.
-        et.PARTIAL_UPDATE_ROWS: _FirstRows(readers, et.PARTIAL_UPDATE_ROWS, 0, compile_for),
+        et.PARTIAL_UPDATE_ROWS: _FirstRows((readers, shown), et.PARTIAL_UPDATE_ROWS, 0, compile_for),
     }
 
 
 def large_column(column: Column) -> LargeColumn:
     """Returns the reader of ``column`` for an event on disk."""
     read = _reader(column[1:])
+    if column.is_gone:
+        return LargeColumn(read, column.meta if column.type in _LONG_TYPES else 0, is_gone=True)
     if column.type not in _LONG_TYPES:
         return LargeColumn(read)
     is_blob = column.type == _BLOB_TYPE
@@ -554,15 +565,18 @@ def _reader(described: tuple[Any, ...]) -> ColumnReader:
     return column_reader(Column("", *described))
 
 
+_Columns = tuple[tuple[ColumnReader, ...], tuple[bool, ...]]  # their readers, and which of them records contain
+
+
 class _FirstRows:
     """Decodes the rows of a table's first events without a compiled decoder, until at least ``left`` rows
     are decoded.
     """
 
-    __slots__ = ("_compile_for", "_kind", "_left", "_readers")
+    __slots__ = ("_compile_for", "_kind", "_left", "_readers", "_shown")
 
-    def __init__(self, readers: tuple[ColumnReader, ...], kind: int, left: int, compile_for: Compile) -> None:
-        self._readers = readers
+    def __init__(self, columns: _Columns, kind: int, left: int, compile_for: Compile) -> None:
+        self._readers, self._shown = columns
         self._kind = kind
         self._left = left
         self._compile_for = compile_for
@@ -592,11 +606,11 @@ class _FirstRows:
         nulls = int.from_bytes(data[at : at + width], "little")
         at += width
         texts = []
-        for read in self._readers:
-            if nulls & 1:
-                texts.append('"Null"')
-            else:
+        for read, is_shown in zip(self._readers, self._shown, strict=True):
+            text = '"Null"'
+            if not nulls & 1:
                 text, at = read(data, at)
+            if is_shown:
                 texts.append(text)
             nulls >>= 1
         return ",".join(texts), at

@@ -206,7 +206,7 @@ class TableCache:
 
     def _shape(self, event: RawEvent, description: bytes) -> TableShape:
         table = self._table(event)
-        names = columns_json([column.name for column in table.columns], table.key)
+        names = columns_json([column.name for column in table.shown], table.key)
         shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
             self._require_columns(table)
@@ -218,7 +218,7 @@ class TableCache:
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description, own))
             shape.large_columns = partial(self._large_columns, description, own)
             shape.details = partial(self._details, description, own)
-            shape.types_json = types_json(map(column_type, table.columns))
+            shape.types_json = types_json(map(column_type, table.shown))
         except PromiseError as error:
             raise PromiseError(
                 error.what, code=error.code, where=f"{event.position}, {error.where}", hint=error.hint
@@ -238,7 +238,7 @@ class TableCache:
         try:
             if masked:
                 raise ValueError(f"column {masked[0]} is masked")
-            return condition.compiled([(column.name, column_type(column)) for column in table.columns])
+            return condition.compiled([(column.name, column_type(column)) for column in table.shown])
         except ValueError as error:
             raise PromiseError(
                 f"its rows can't be left out by the condition {condition}: {error}",
@@ -266,12 +266,18 @@ class TableCache:
 
     def _details(self, description: bytes, own: Mapping[int, int] | None) -> ColumnDetails:
         columns = self._described(description, own).columns
+        details = column_details(_BEFORE_DESCRIPTION + description)
+        shown = [place for place, column in enumerate(columns) if not column.is_gone]
         members = [
-            (place, tuple(decoded(member, column.charset) for member in column.members))
-            for place, column in enumerate(columns)
-            if column.members
+            (at, tuple(decoded(member, columns[place].charset) for member in columns[place].members))
+            for at, place in enumerate(shown)
+            if columns[place].members
         ]
-        return column_details(_BEFORE_DESCRIPTION + description)._replace(members=tuple(members))
+        not_null, points = (
+            frozenset(at for at, place in enumerate(shown) if place in places)
+            for places in (details.not_null, details.points)
+        )
+        return ColumnDetails(not_null, points, tuple(members))
 
     def _large_columns(self, description: bytes, own: Mapping[int, int] | None) -> list[LargeColumn]:
         return list(map(large_column, self._described(description, own).columns))

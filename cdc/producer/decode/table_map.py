@@ -57,7 +57,7 @@ _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the width of a value
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
     ``collation`` is the name of their collation; ``equal_members`` is true if some members are equal in this collation.
-    ``mask`` is set for a column whose values reach no record.
+    ``mask`` is set for a column whose values reach no record; with ``is_gone`` not even its name does.
     """
 
     name: str
@@ -69,6 +69,10 @@ class Column(NamedTuple):
     collation: str = "binary"
     equal_members: bool = False
     mask: Mask | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return self.mask is not None and self.mask.is_gone
 
 
 def column_type(column: Column) -> str:
@@ -101,12 +105,18 @@ def column_type(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as one table map describes it; ``key`` is None if the table map contains no primary or unique key."""
+    """A table as one table map describes it; ``key`` is None if the table map contains no primary or unique key.
+    ``shown`` are the columns in records.
+    """
 
     database: str
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] | None
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if not column.is_gone)
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from cdc.config.filters import Filters, filtered_name, swap
 from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
+from cdc.producer.left_out_columns import without_removed
 from cdc.sql.effects import ANY_DATABASE, MAINTAIN, Effect, of_these_tables, renamed_columns, way_out
 from cdc.sql.text import is_lost
 from cdc.sql.tokens import excerpt
@@ -14,9 +15,11 @@ __all__ = ["may_fire", "may_pass", "passing", "tables"]
 
 
 def passing(change: Statement, filters: Filters) -> Statement | None:
-    """Returns the statement, or None if no object that it affects passes the filters.
+    """Returns the statement, or None if no object that it affects passes the filters, or if it changes only columns
+    that are left out.
 
-    A statement that maintains several tables is reduced to the tables that pass.
+    A statement that maintains several tables is reduced to the tables that pass, one that defines a table to the
+    columns that are not left out.
 
     Raises PromiseError if some objects pass and others do not, since half a statement can't be replicated. Also raises
     PromiseError for a statement whose text can't be sent, or after which a follower would differ from the leader.
@@ -28,7 +31,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     if not any(wanted):
         return None
     if not all(wanted) and all(effect.action == MAINTAIN for effect in change.effects):
-        return _narrowed(change, wanted)
+        return _without_removed(_narrowed(change, wanted), filters)
     if not all(wanted):
         names = ", ".join(".".join(part for part in each if part) for each in named)
         raise PromiseError(
@@ -39,6 +42,10 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
         )
     _require_same_masks(change, filters)
     _require_same_conditions(change, filters)
+    shown = _without_removed(change, filters)
+    if shown is None:
+        return None
+    change = shown
     reason = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
     if reason:
         raise PromiseError(
@@ -74,6 +81,27 @@ def _unmasked(change: Statement, one: str, other: str) -> PromiseError:
         where=str(change.event.position),
         hint="name both alike in filters.mask_columns, and start again",
     )
+
+
+def _without_removed(change: Statement, filters: Filters) -> Statement | None:
+    """Returns the statement without the columns that are left out; None if it then changes nothing. Raises PromiseError
+    if it names such a column in a place from which it can't be cut out.
+    """
+    if not filters.masks:
+        return change
+    try:
+        text = without_removed(change.text, change.effects, change.context, filters)
+        if text is not None and text != change.text and change.exact is not None:
+            raise ValueError("it has bytes that can't be decoded")
+    except ValueError as error:
+        raise PromiseError(
+            f"a column that is left out can't be left out of this statement: {error}: {excerpt(change.text)}",
+            code="CDC-MASK-STATEMENT",
+            where=str(change.event.position),
+            hint="skip it, and do on the followers by hand what it does to other columns; a view can be left out with "
+            "filters.exclude_tables",
+        ) from None
+    return None if text is None else change if text == change.text else replace(change, text=text)
 
 
 def _require_same_conditions(change: Statement, filters: Filters) -> None:

@@ -41,13 +41,15 @@ _MOST_EVENTS = 5000  # as many are looked through for a later statement
 @dataclass(frozen=True, slots=True)
 class LeaderColumns:
     """Queries the leader ``name`` for the columns of tables, as they are now. ``settings`` are pymysql's arguments; the
-    defaults of columns that ``is_masked`` are left out. Both methods raise Disconnected.
+    defaults of columns that ``is_masked`` are left out, and so are columns that are ``is_gone``. Both methods raise
+    Disconnected.
     """
 
     settings: Mapping[str, Any]
     name: str
     is_mariadb: bool
     is_masked: Callable[[Table, str], bool]
+    is_gone: Callable[[Table, str], bool] = lambda *_: False
 
     def defaults(self, table: Table) -> dict[str, ColumnDefault]:
         """Returns the constant defaults of the columns of ``table``."""
@@ -83,7 +85,7 @@ class LeaderColumns:
         # The server shows the defaults of TIMESTAMP columns in the session's time zone.
         cursor.execute("SET SESSION time_zone = '+00:00'")
         cursor.execute(_COLUMNS, table)
-        rows = cursor.fetchall()
+        rows = [row for row in cursor.fetchall() if not self.is_gone(table, row[0])]
         found = []
         for name, type_, charset, nullable, shown, extra, _ in rows:
             text, is_now = (None, False) if self.is_masked(table, name) else self._default(shown, extra)

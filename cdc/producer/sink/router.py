@@ -33,6 +33,7 @@ from cdc.producer.decode.changes import (
     passed_over,
 )
 from cdc.producer.large_rows import LargeText
+from cdc.producer.left_out_columns import shown
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.record_parts import (
     COPYING,
@@ -402,8 +403,10 @@ class Router:
         if not change.copies and not self.skips.allow(name) and not is_committed:
             raise self.skips.refusal(change.error, name) from None
         self.skips.log("event skipped", level=logging.WARNING, what=change.error.what, position=name)
-        what = {"event": NAMES.get(event.type, str(event.type)), "place": name, "reason": change.error.what}
-        body = f'"operation":{{"Skipped":{json_text(what | {"text": change.text})}}}'
+        reason = shown(change.error.what, f"{change.error.code}, about a column that is left out", self._filters)
+        what = {"event": NAMES.get(event.type, str(event.type)), "place": name, "reason": reason}
+        text = shown(change.text, "", self._filters)
+        body = f'"operation":{{"Skipped":{json_text(what | {"text": text})}}}'
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:

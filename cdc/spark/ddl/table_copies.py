@@ -77,15 +77,14 @@ def under_copy(copies: Mapping[Name, TableCopy], late: Mapping[Name, str] = _NON
     return [found[name] for name in sorted(found)]
 
 
-def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
-    """Explains why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
+def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> list[str]:
+    """Returns the reasons why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
     parked = [each for each in tables if each.parked is not None]
     late = [each for each in tables if each.late is not None]
     copied = [each for each in tables if each.parked is None and each.late is None]
     reasons = [_incomplete(copied, sequence)] if copied or not tables else []
     reasons += [_parked(parked)] if parked else []
-    reasons += _of_late_capture(late)
-    return "; ".join(reasons)
+    return [*reasons, *_of_late_capture(late)]
 
 
 def _of_late_capture(tables: Sequence[UnderCopy]) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Verdicts:
             return f"{when} could not judge: {self.failure}"
         what = audit.verdict + (f" at sequence {audit.sequence}" if audit.sequence is not None else "")
         if audit.why:
-            what += f": {audit.why[0]}"
+            what += f": {audit.reasons[0] if audit.reasons else '; '.join(audit.why)}"
         counts = f"{audit.drifted_rows} rows drifted, {audit.foreign_writes} foreign writes"
         if audit.accepted_rows or audit.accepted_objects:
             counts += f", {audit.accepted_rows} rows and {audit.accepted_objects} definitions accepted"

@@ -131,7 +131,7 @@ class Audit:
         tables ``under_copy``."""
         if self.reasons or self.verdict != "could not judge":
             return self.reasons
-        return [incomplete_copies(self.under_copy, self.sequence)]
+        return incomplete_copies(self.under_copy, self.sequence)
 
     @property
     def accepted_rows(self) -> int:

@@ -128,7 +128,7 @@ def not_compared(audit: Audit) -> Iterator[str]:
     """Yields sentences about tables and rows that were not compared, one sentence for each reason."""
     late = [each for each in audit.under_copy if each.late is not None]
     if late and audit.verdict == "drift":
-        yield f"Not compared: {incomplete_copies(late, audit.sequence)}."
+        yield f"Not compared: {'; '.join(incomplete_copies(late, audit.sequence))}."
     under_copy = [each for each in audit.under_copy if each.late is None]
     if under_copy and audit.verdict == "drift":
         names = enumerated([f"{each.database}.{each.table}" for each in under_copy[:_NAMED]])

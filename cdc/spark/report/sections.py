@@ -229,12 +229,12 @@ def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Sect
     return Section(title, [table] if table.rows else [], lines)
 
 
-def _copy_began(table: UnderCopy) -> str:
+def _state(table: UnderCopy) -> str:
     if table.parked is not None:
         return f"parked since sequence {table.parked:,}"
     if table.late is not None:
         return table.late
-    return "has to begin" if table.began is None else f"sequence {table.began:,}"
+    return "its copy has to begin" if table.began is None else f"being copied since sequence {table.began:,}"
 
 
 def _under_copy(audit: Audit) -> Section:
@@ -243,14 +243,18 @@ def _under_copy(audit: Audit) -> Section:
     """
     rows = [
         (Cell(f"{each.database}.{each.table}", "name"),
-         Cell(_copy_began(each)))
+         Cell(_state(each)))
         for each in audit.under_copy[:_TABLES_SHOWN]
     ]  # fmt: skip
     note = _more(len(audit.under_copy), len(rows), "; report.json has all")
-    table = Table([Column("table"), Column("copy began")], rows, _OPENED, note=note)
-    parked = " or parked" if any(each.parked is not None for each in audit.under_copy) else ""
-    late = " or not whole in both topics" if any(each.late is not None for each in audit.under_copy) else ""
-    return _listed(f"Being copied{parked}{late}, not compared yet: {len(audit.under_copy):,}", table)
+    table = Table([Column("table"), Column("state")], rows, _OPENED, note=note)
+    kinds = {
+        "being copied": any(each.parked is None and each.late is None for each in audit.under_copy),
+        "parked": any(each.parked is not None for each in audit.under_copy),
+        "not whole in both topics": any(each.late is not None for each in audit.under_copy),
+    }
+    title = " or ".join(kind for kind, is_there in kinds.items() if is_there)
+    return _listed(f"{title[:1].upper()}{title[1:]}, not compared yet: {len(audit.under_copy):,}", table)
 
 
 def _schema(audit: Audit) -> Section:

@@ -152,6 +152,8 @@ def _producer(stream: StreamAnswers, now: float) -> Stage:
         state, says = UNKNOWN, "not known"
     elif silence is not None and silence > 3 * alive:
         state, says = BAD, "silent"
+    elif _figures(leader).get("cdc_producer_paused"):
+        state, says = WAITS, "paused"
     state, says = _program_state(leader, (state, says), waiting="cdc_producer_waiting")
     return Stage("cdc-producer", answer.producer, state, says, facts, flows=bool(speed))
 

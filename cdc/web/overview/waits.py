@@ -74,6 +74,10 @@ def _producer(stream: StreamAnswers, now: float) -> Iterator[Sentence]:
             f"No producer has written for {duration(silence)}, though it would at least every {alive} s: the last one"
             f"{by} does not run, or makes no progress. What the leader has changed since is in no topic.",
         )
+    program = leader.program.value if leader and leader.program and not leader.program.error else None
+    if program and program.figures.get("cdc_producer_paused"):
+        how = "cdc-producer --resume ends the pause"
+        yield Sentence(WAITS, f"The producer is paused, and reads nothing from the leader; {how}.")
     yield from _program(leader, "The producer", waiting="cdc_producer_waiting")
 
 

@@ -22,6 +22,20 @@
     });
   }
 
+  // Sends a command, and shows the program's answer where it was given.
+  for (const form of document.querySelectorAll("form[data-command]")) form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const said = form.querySelector("output");
+    said.textContent = "…";
+    try {
+      const body = new URLSearchParams(new FormData(form));
+      const answer = await fetch(event.submitter?.formAction ?? form.action, { method: "POST", body });
+      said.textContent = answer.status === 401 ? "Log in again: load the page again." : await answer.text();
+    } catch {
+      said.textContent = "The page's program does not answer.";
+    }
+  });
+
   // Suggests names of tables while one is typed.
   const table = document.querySelector("input[data-tables]");
   if (table) {

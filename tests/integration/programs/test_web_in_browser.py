@@ -176,3 +176,36 @@ def a_keyboard_is_enough(page: BrowserSession, base: str) -> None:
     assert seen == ["Skip to the content", "cdc", "Overview", "Records"]
     page.press("Enter")
     page.loaded(f"{base}/streams/1/records")
+
+
+@pytest.mark.long
+def test_buttons_pause_the_producer(tmp_path: Path, leader: MySql, follower: MySql, broker: RemoteKafka) -> None:
+    """`make test` has test_a_stream_in_a_browser, and unit tests for the commands and for who may send them."""
+    name, port, token = own_name(tmp_path), free_port(), "a-token-of-this-test"
+    only = {"filters": {"include_dbs": [name]}, "web": {"password": "the-page's-password", "cache": str(tmp_path)}}
+    ours, theirs = ({"metrics": {"port": free_port(), "token": token}} for _ in range(2))
+    pair = Pair.make(tmp_path, leader, follower, broker, name=name, source=ours, target=theirs, **only)
+    base = f"http://127.0.0.1:{port}"
+    with (
+        running("cdc-producer", pair.source),
+        running("cdc-consumer", pair.target),
+        shown(pair, tmp_path, port) as page,
+    ):
+        page.go(f"{base}/")
+        page.value("document.querySelector('input[name=password]').value = \"the-page's-password\"")
+        page.click("button")
+        page.loaded(f"{base}/")
+        until(lambda: "Nothing waits" in text_of(page, "#waits-1"), what="both programs")
+        page.click("#controls-1 summary")
+        page.click("#controls-1 form:first-child button:first-child")
+        until(lambda: "The producer pauses" in text_of(page, "#controls-1 output"), what="the program's answer")
+        until(lambda: "The producer is paused" in text_of(page, "#waits-1"), what="the pause")
+        page.screen(PHONE)
+        assert page.value(NO_WIDER)
+        page.value("document.querySelector('#controls-1 input').value = '7'")
+        page.click("#controls-1 form:first-child fieldset + fieldset button")
+        until(lambda: "at 7 rows a second" in text_of(page, "#controls-1 output"), what="another rate")
+        page.click("#controls-1 form:first-child button:nth-child(2)")
+        until(lambda: "reads again" in text_of(page, "#controls-1 output"), what="the end of the pause")
+        assert token not in page.value("document.documentElement.outerHTML")
+        assert [line for line in page.console if "401" not in line] == []  # the form to log in has this status

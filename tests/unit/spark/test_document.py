@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from cdc.spark.compare.row_drift import in_order
+from cdc.spark.ddl.table_copies import ALTERED, UnderCopy
 from cdc.spark.report.document import Cell, Shape
 from cdc.spark.report.outcome import AcceptedDrift, Audit, to_json
 from cdc.spark.report.phrases import verdict_sentence
@@ -88,6 +89,10 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
         {"database": "shop", "table": "archive_2001", "began": 18009, "parked": None, "late": None},
     )
     assert "Being copied, not compared yet: 30" in read.text
+    assert "being copied since sequence 18,009" in read.text and "its copy has to begin" in read.text
+    kinds = [UnderCopy("shop", "a", None, late=ALTERED), UnderCopy("shop", "b", None, parked=7)]
+    others = document(replace(audit, under_copy=kinds), {})
+    assert "Parked or not whole in both topics, not compared yet: 2" in [each.title for each in others.sections]
     older = "only the rows that have changed since were compared: shop.order 981,442 rows. Their other rows"
     assert older in read.text
     assert older in "\n".join(lines)
@@ -99,8 +104,8 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
     one, *others = audit.under_copy
     parked = replace(audit, under_copy=[replace(one, began=None, parked=1_007), *others])
     assert (parked.verdict, parked.exit_status) == ("could not judge", 2)
-    assert parked.why[0].endswith(
-        "; the follower has parked tables since sequence 1007, so they are not compared until they are copied "
+    assert parked.why[1] == (
+        "the follower has parked tables since sequence 1007, so they are not compared until they are copied "
         "again, or their changes are applied (cdc-consumer PROFILE --retry-parked; 1 in all): shop.archive_2000"
     )
     assert "known yet: 29 tables are being copied and 1 table is parked. No drift in 3 other" in verdict_sentence(

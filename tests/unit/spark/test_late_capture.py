@@ -108,8 +108,8 @@ def test_tables_that_exist() -> None:
 def test_why_tables_are_not_compared() -> None:
     found = under_copy({}, {B: ALTERED, A: NOT_CAPTURED, ("db", "c"): OLDER})
     assert found[:2] == [UnderCopy("db", "a", None, late=NOT_CAPTURED), UnderCopy("db", "b", None, late=ALTERED)]
-    told = incomplete_copies(found, 7)
-    assert "these tables of the follower (1 in all): db.a; " in told
-    assert "have them copied into the leader's: cdc-producer PROFILE --copy db.c" in told
-    assert "copied into the leader's: cdc-producer PROFILE --copy db.b" in told
-    assert "sequence 7" not in told
+    not_captured, older, altered = incomplete_copies(found, 7)
+    assert "these tables of the follower (1 in all): db.a; " in not_captured
+    assert "have them copied into the leader's: cdc-producer PROFILE --copy db.c" in older
+    assert "copied into the leader's: cdc-producer PROFILE --copy db.b" in altered
+    assert "sequence 7" not in f"{not_captured}{older}{altered}"

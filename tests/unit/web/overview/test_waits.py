@@ -62,6 +62,7 @@ def test_nothing_waits() -> None:
             WAITS,
             "The copy of a.b waits for a follower",
         ),
+        (stream(leader(given=program(producer_paused=1)), follower()), WAITS, "cdc-producer --resume ends the pause."),
         (stream(requests=(Request([("a", "b")], 1),)), WAITS, "A request to copy of a.b waits"),
         (stream(leader(), follower(error="down")), BAD, f"Follower {FOLLOWER_NAME} does not answer the page: down."),
         (stream(leader(), follower(status(79, consumer=None))), BAD, f"on follower {FOLLOWER_NAME}: 20 records wait."),
