@@ -16,9 +16,9 @@ from typing import Self
 from cdc.errors import UserError
 from cdc.model.names import folded
 
-__all__ = ["NAMED_SO", "TableGlobs", "copy_command", "named", "selected", "table_named", "unquoted"]
+__all__ = ["TABLE_FORM", "TableGlobs", "copy_command", "named", "selected", "table_named", "unquoted"]
 
-NAMED_SO = "DATABASE.TABLE; a name with a dot is in backquotes, `my.db`.orders"
+TABLE_FORM = "DATABASE.TABLE; a name with a dot is in backquotes, `my.db`.orders"
 _NAME = r"`(?:[^`]|``)+`|[^`.]+"
 _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 

@@ -8,6 +8,7 @@ are the same as before, so that the last applied record alone does not show this
 
 from collections.abc import Mapping
 
+from cdc.consumer.literals.values import quoted
 from cdc.consumer.preflight import Places
 from cdc.consumer.source.reader import Place, Topic
 from cdc.consumer.state.checkpoint import CHUNKS, Checkpoint, LastChunk
@@ -37,7 +38,7 @@ def require_same_chunk(checkpoint: Checkpoint, topics: Mapping[str, Topic], plac
         place = _find(chunk, topic, places, before=high)  # the record may have another offset now
     if place is None and low > 0:
         return
-    if place is None or (place.sequence, place.ts_us) != (chunk.sequence, chunk.ts_us):
+    if place is None or place.sequence != chunk.sequence or place.ts_us not in (chunk.ts_us, None):
         raise _replaced(checkpoint, chunk)
 
 
@@ -55,5 +56,5 @@ def _replaced(checkpoint: Checkpoint, chunk: LastChunk) -> PromiseError:
         where=f"topic {topic}, partition {number}, formerly before offset {chunk.next_offset}",
         hint="the brokers lost records, and the producer has read the chunk again, so that rows may be missing on the "
         "follower: copy the tables again that were copied at that time (cdc-producer PROFILE --copy 'DATABASE.TABLE'), "
-        f"then run on the follower: DELETE FROM {CHUNKS.within(checkpoint.schema)} WHERE resource='{resource}'",
+        f"then run on the follower: DELETE FROM {CHUNKS.within(checkpoint.schema)} WHERE resource={quoted(resource)}",
     )

@@ -71,7 +71,7 @@ def _searched(checkpoint: Checkpoint, topics: Mapping[str, Topic], reader: Kafka
                     if place.sequence == sequence:
                         checkpoint.require_same(place.position, place.ts_us, _where(partition, place))
                         applied = True
-                    offsets[partition] = place.offset
+                    offsets[partition] = place.offset + 1  # the rest of a record of several messages is passed over
                     break
     if not applied and newest > sequence and not is_cut:
         raise PromiseError(

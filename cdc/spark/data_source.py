@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
-from cdc.config.table_globs import NAMED_SO, table_named
+from cdc.config.table_globs import TABLE_FORM, table_named
 from cdc.errors import UserError
 from cdc.large_rows import StoredBlob
 from cdc.model.record import Record
@@ -97,7 +97,7 @@ def _source(given: dict[str, str]) -> tuple[Profile, tuple[str, str] | None]:
     path = given.get("path")
     table = table_named(path) if path else None
     if path and table is None:
-        raise UserError(f"not a table: {path!r}", code="CDC-TABLE-ARGUMENT", hint=NAMED_SO)
+        raise UserError(f"not a table: {path!r}", code="CDC-TABLE-ARGUMENT", hint=TABLE_FORM)
     return load(Path(given["profile"]), servers=KAFKA_ONLY), table
 
 

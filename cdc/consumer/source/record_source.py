@@ -88,7 +88,7 @@ class SeenRecords:
 
     def __init__(self, find: Callable[[Mapping[TopicIdPartition, int], int], Place | None]) -> None:
         self._find = find
-        self._seen: dict[int, tuple[Position, int | None]] = {}
+        self._seen: dict[int, tuple[Position, int | None, int | None]] = {}
         self._applied: Checkpoint | None = None
         self._next_sequence = 0
 
@@ -103,14 +103,16 @@ class SeenRecords:
     def check(self, located: Located) -> Located:
         """Returns ``located``. Raises PromiseError if another record with its sequence was read before, or applied."""
         record = located.record
-        sequence, seen, own = record.sequence, self._seen, (record.position, record.ts_us)
+        sequence, seen, own = record.sequence, self._seen, (record.position, record.ts_us, record.index)
         if sequence < self._next_sequence and sequence not in seen and self._applied is not None:
             # An earlier run has read it, and may have ended because two records had this sequence.
             found = self._find(self._applied.offsets, sequence)
-            seen[sequence] = own if found is None else (found.position, found.ts_us)
+            seen[sequence] = own if found is None else (found.position, found.ts_us, None)
         if self._applied is not None and sequence == self._applied.sequence:
             self._applied.require_same(record.position, record.ts_us, _where(located))
-        if seen.setdefault(sequence, own) != own:
+        # What is None is unknown.
+        pairs = zip(seen.setdefault(sequence, own), own, strict=True)
+        if any(before != now and before is not None for before, now in pairs):
             raise PromiseError(
                 f"two different records have sequence {sequence}: one from leader position {seen[sequence][0]}, and "
                 f"one from {record.position}",
@@ -288,7 +290,7 @@ class SingleTopic:
 _LOG = logging.getLogger("cdc.consumer")
 # Bytes of JSON that may wait for a record from another partition. Parsed JSON needs ten times as much memory.
 _MOST_BYTES = 8_000_000
-_NEWER_ENTRIES = 2  # after so many, the producer does not write a record again
+_NEWER_ENTRIES = 2  # with so many, a producer has noticed that a broker was away
 _UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
 
 
@@ -297,8 +299,8 @@ class _Missing:
     """A committed record that has not been read. The partitions are searched for it up to the offsets ``ends``.
 
     ``logged`` is true once the search has ended without finding the record; ``entries`` is the number of entries of the
-    commit log that had been read at that time. ``final`` is true if the producer has committed since then, so it will
-    not write the record again.
+    commit log that had been read at that time. ``final`` is true if the producer has committed since then, so that it
+    hardly writes the record again.
     """
 
     sequence: int

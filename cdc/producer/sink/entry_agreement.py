@@ -6,10 +6,12 @@ which an entry counts show it: those before have been read from the binlog, thos
 """
 
 import re
+from contextlib import suppress
 from typing import NamedTuple, Self
 
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet, is_gtid
+from cdc.model.position import Position
 from cdc.producer.sink.record_parts import binlog_place
 
 __all__ = ["Neighbour", "agrees"]
@@ -48,8 +50,13 @@ def agrees(entry: Entry, last: Neighbour | None, following: Neighbour | None, *,
 
 
 def _has_read(entry: Entry, record: Neighbour) -> bool:
-    """Whether the producer had read the record's transaction when it wrote ``entry``."""
+    """Whether the producer had read the record's transaction when it wrote ``entry``: its GTID is in the entry or, on a
+    leader without GTIDs, the transaction begins before the entry's position.
+    """
     if is_gtid(record.transaction):
         return record.transaction in GtidSet.parse(entry.gtid_set)
-    # An entry is behind the last record of a transaction, at which the next one may begin.
-    return record.place < entry.position.place
+    place = record.place
+    with suppress(ValueError):
+        # Rows of an XA transaction have the place of its XA PREPARE; its id is the place of its XA COMMIT.
+        place = Position.parse(record.transaction).place
+    return place < entry.position.place

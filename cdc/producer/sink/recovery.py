@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, takewhile
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 from zlib import crc32
 
 from confluent_kafka import Message, Producer
@@ -70,7 +70,7 @@ _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
 # their checksums fit into memory.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
-_MOST_SEARCHED = 10_000  # messages that are searched for a record of a copy
+_MOST_SEARCHED = 1_000  # messages that are searched for a record of a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,9 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     with_debezium = whole | debezium_visible(topics, beside, expired=_EXPIRED)
     found = since_last_start(every, committed)
-    entry = true_entry(with_debezium, shown, found, topics.names, is_about=counting.agreement(committed, resource))
+    entry = true_entry(
+        with_debezium, shown, found, topics.names, is_about=counting.agreement(committed, resource, topics.names)
+    )
     if open_in and not has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
@@ -267,6 +269,16 @@ def _unannounced(
     return tuple(reversed(found))
 
 
+class _Placed(NamedTuple):
+    """A message: the ``sequence`` of its record, how many records copies had written up to it, if a copy wrote it
+    (``copied``), and the record's transaction and place, if the message has its beginning.
+    """
+
+    sequence: int
+    copied: int | None
+    record: Neighbour | None
+
+
 class _Counting:
     """Reads the messages of partitions, except marks and void messages (module kafka.fragments).
 
@@ -297,32 +309,46 @@ class _Counting:
         if entry is not None and before is not None:
             require_no_gap(before, entry, places=partial(self.places, resource), is_cut=self.is_cut)
 
-    def agreement(self, committed: Entry | None, resource: str) -> Callable[[Entry], bool]:
+    def agreement(self, committed: Entry | None, resource: str, names: Topics) -> Callable[[Entry], bool]:
         """Returns a function that finds out whether an entry may be about the records that readers see. The newest
         ``committed`` entry is.
         """
 
         def is_about(entry: Entry) -> bool:
+            has_one = names.layout == SINGLE
             newest = [name for name, last in entry.last.items() if last == entry.next_sequence - 1]
-            has_one = len(entry.counts) == 1
-            named = [*entry.counts] if has_one else newest
+            named = [f"{names.topic}/0"] if has_one else newest
             if entry == committed or len(named) != 1:
                 return True
             last: Neighbour | None = None
             following: Neighbour | None = None
-            for number, message in enumerate(self.backwards(partition_of(*named))):
-                sequence, copied = _sequence(message, resource), _mark(message, COPIED)
-                if sequence >= entry.next_sequence:
-                    following = Neighbour.of(message.value() or b"") or following
+            for number, each in enumerate(self._neighbours(partition_of(*named), resource)):
+                if each.sequence >= entry.next_sequence:
+                    following = each.record or following
                     continue
-                last = last or Neighbour.of(message.value() or b"")
+                last = last or each.record
                 # Where there are several partitions, another one may have the newest record of a copy.
-                if copied is not None or number > _MOST_SEARCHED or (last and not has_one):
-                    written = None if copied is None or not has_one else int(json.loads(copied)["written"])
-                    return agrees(entry, last, following, copied=written)
+                if each.copied is not None or number > _MOST_SEARCHED or (last and not has_one):
+                    return agrees(entry, last, following, copied=each.copied if has_one else None)
             return agrees(entry, last, following, copied=None)
 
         return is_about
+
+    def _neighbours(self, partition: Partition, resource: str) -> Iterator["_Placed"]:
+        """Yields what ``agreement`` compares of each message, newest first. The messages themselves are not kept."""
+
+        def placed(message: Message) -> _Placed | None:
+            if not self._counts(message) or _mark(message, AFTER) is not None:
+                return None
+            copied, record = (
+                _mark(message, COPIED),
+                Neighbour.of((_without_fragment(message).value() or b"")[:HEAD_BYTES]),
+            )
+            written = None if copied is None else int(json.loads(copied)["written"])
+            return _Placed(_sequence(message, resource), written, record)
+
+        found = backwards(self.properties, partition, pick=placed)
+        return (each for each in found if each is not None)
 
     def is_cut(self, partition: Partition) -> bool:
         """Whether retention has removed records of ``partition``."""

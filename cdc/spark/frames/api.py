@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
-from cdc.config.table_globs import NAMED_SO, table_named
+from cdc.config.table_globs import TABLE_FORM, table_named
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import END, Name, lineage
 from cdc.spark.frames.history import Moment, history_of, read_history, sequence_at
@@ -319,5 +319,5 @@ def _name(name: str) -> Name:
     """Splits ``name`` into database and table. Raises UserError if it does not contain both."""
     found = table_named(name)
     if found is None:
-        raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint=NAMED_SO)
+        raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint=TABLE_FORM)
     return found

@@ -296,8 +296,9 @@ def changed_by_others(resource: str) -> str:
     """Returns the SQL of the full name of the consumer's own table that a record changes.
 
     The expression is NULL for a change that the consumer of the leader ``resource`` also makes without moving its
-    checkpoint, and for a record of any other table. Rows that consumers of other leaders keep in the same tables are
-    ignored.
+    checkpoint, and for a record of any other table. It is NULL, too, for the removal of the row of the last chunk, which
+    an operator may be told to remove (consumer.chunk_check). Rows that consumers of other leaders keep in the same
+    tables are ignored.
     """
     # Before the consumer runs a statement, it commits an "intent" to the ledger. Without the privilege to assign GTIDs,
     # it updates this row at each attempt to run the statement.
@@ -311,7 +312,7 @@ def changed_by_others(resource: str) -> str:
                 concat_ws('.', database, url_decode(get(split(affects[0].uri, '/'), 4))))
             WHEN table = 'ledger' AND coalesce({notes_an_intent}, false) THEN NULL
             WHEN table = 'checkpoint' AND coalesce({first_checkpoint}, false) THEN NULL
-            WHEN table = 'seeds' AND coalesce(forall(rows, r -> r.after IS NULL), false) THEN NULL
+            WHEN table IN ('seeds', 'chunks') AND coalesce(forall(rows, r -> r.after IS NULL), false) THEN NULL
             WHEN NOT exists(rows, r -> coalesce({_is_of("coalesce(r.after, r.before)", resource)}, true)) THEN NULL
             ELSE concat_ws('.', database, table)
         END

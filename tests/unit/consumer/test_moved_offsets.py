@@ -68,8 +68,8 @@ def test_a_record_at_its_place_is_continued(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_record_at_another_place_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A follower that would have skipped record 3 by its old offsets finds it."""
-    assert continued(monkeypatch, LOGS, {"a": 2, "b": 2}, sequence=2, at=12) == {"a": 1, "b": 0}
-    assert continued(monkeypatch, LOGS, {"a": 9, "b": 0}, sequence=2, at=12) == {"a": 1, "b": 0}
+    assert continued(monkeypatch, LOGS, {"a": 2, "b": 2}, sequence=2, at=12) == {"a": 2, "b": 1}
+    assert continued(monkeypatch, LOGS, {"a": 9, "b": 0}, sequence=2, at=12) == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize("offsets", [{"a": 2, "b": 1}, {"a": 9, "b": 9}])

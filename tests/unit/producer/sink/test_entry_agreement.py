@@ -26,6 +26,7 @@ def by_place(file: int, offset: int) -> Neighbour:
     (by_gtid(6), None, False), (by_gtid(5), by_gtid(5), False), (None, by_gtid(4), False),
     (by_place(2, 400), by_place(2, 500), True), (by_place(1, 900), by_place(3, 4), True),
     (by_place(2, 500), None, False), (by_place(2, 400), by_place(2, 499), False), (by_place(3, 4), None, False),
+    (None, Neighbour("binlog.000002:500", (2, 300)), True), (Neighbour("binlog.000002:450", (2, 300)), None, True),
     (Neighbour("copy:1", (2, 500)), Neighbour("copy:2", (2, 400)), True),
 ])  # fmt: skip
 def test_what_was_read_is_before_it_and_nothing_else(
