@@ -297,7 +297,7 @@ def changed_by_others(resource: str) -> str:
 
     The expression is NULL for a change that the consumer of the leader ``resource`` also makes without moving its
     checkpoint, and for a record of any other table. It is NULL, too, for the removal of the row of the last chunk, which
-    an operator may be told to remove (consumer.chunk_check). Rows that consumers of other leaders keep in the same
+    an operator may remove as a way out (consumer.chunk_check). Rows that consumers of other leaders keep in the same
     tables are ignored.
     """
     # Before the consumer runs a statement, it commits an "intent" to the ledger. Without the privilege to assign GTIDs,
