@@ -296,9 +296,8 @@ def changed_by_others(resource: str) -> str:
     """Returns the SQL of the full name of the consumer's own table that a record changes.
 
     The expression is NULL for a change that the consumer of the leader ``resource`` also makes without moving its
-    checkpoint, and for a record of any other table. It is NULL, too, for the removal of the row of the last chunk, which
-    an operator may remove as a way out (consumer.chunk_check). Rows that consumers of other leaders keep in the same
-    tables are ignored.
+    checkpoint, and for a record of any other table. It is NULL, too, for the removal of the last chunk, the way out of
+    CDC-TOPIC-OTHER-CHUNK. Rows that consumers of other leaders keep in the same tables are ignored.
     """
     # Before the consumer runs a statement, it commits an "intent" to the ledger. Without the privilege to assign GTIDs,
     # it updates this row at each attempt to run the statement.
