@@ -265,8 +265,10 @@ class History:
 
     @property
     def loses_chunks(self) -> bool:
-        """Whether brokers have lost records, and perhaps a chunk together with the entries that count it."""
-        return bool(self.losses and self.kind.chunks and self.kind.commits)
+        """Whether brokers have lost something, and perhaps a chunk with the entries that count it, or the end of a
+        transaction in one of several topics.
+        """
+        return bool(self.losses and self.kind.chunks and (self.kind.commits or self.kind.layout == PER_TABLE))
 
     def require_prefix(self) -> None:
         """The follower has applied whole transactions of the leader, each once, in order."""

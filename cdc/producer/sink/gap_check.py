@@ -58,6 +58,7 @@ def require_no_gap(
     fragment, and how many the record has; ``is_cut`` is true for a partition of which retention has removed records.
     """
     several = [(name, written) for name, written in _written(before, entry).items() if written]
+    elsewhere = set[int]()
     for name, written in islice(several, _MOST_PARTITIONS):
         partition = partition_of(name)
         newer = list(takewhile(lambda place: place[0] >= before.next_sequence, places(partition)))
@@ -67,6 +68,9 @@ def require_no_gap(
         if repeated is not None:
             # The end of a rolled-back transaction is lost, and the end of the next one has committed its records.
             raise _lost(f"readers see another record before record {repeated[0]}, or that record twice", partition)
+        if twice := found & elsewhere:
+            raise _lost(f"readers see record {min(twice)} here and in another partition", partition)
+        elsewhere |= found
         if len(found) < written and not is_cut(partition):
             range_ = f"{before.next_sequence} to {entry.next_sequence - 1}"
             raise _lost(f"readers see {len(found)} of {written} records from sequence {range_}", partition)

@@ -45,6 +45,13 @@ def test_a_record_that_is_there_twice_is_reported() -> None:
     assert "before record 11" in checked([*there[:2], (11, 0, 2), (11, 1, 2), *there[2:]])
 
 
+def test_a_record_that_is_in_two_partitions_is_reported() -> None:
+    before, now = entry(10, {"t/0": 8, "u/0": 2}), entry(14, {"t/0": 10, "u/0": 4})
+    logs = {("t", 0): [(12, 0, 1), (10, 0, 1)], ("u", 0): [(13, 0, 1), (12, 0, 1)]}
+    with pytest.raises(PromiseError, match="readers see record 12 here and in another partition"):
+        require_no_gap(before, now, places=lambda each: iter(logs[each]), is_cut=lambda _: True)
+
+
 def test_what_retention_removed_is_not_lost() -> None:
     assert checked([(12, 0, 1), (13, 0, 1)], is_cut=True) == ""
     assert checked([(12, 0, 1), (13, 0, 1)]) != ""
