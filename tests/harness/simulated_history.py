@@ -27,7 +27,7 @@ from cdc.kafka.fragments import Fragments
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Partition, Position
 from cdc.model.record import Record, Uri
-from cdc.producer.sink import kafka_transactions, recovery, topic_admin
+from cdc.producer.sink import epoch_marks, kafka_transactions, recovery, topic_admin
 from cdc.producer.sink.kafka_sink import KafkaSink, Replaced
 from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import COPIED, Message
@@ -124,7 +124,7 @@ class History:
 
     def _patch(self, patch: pytest.MonkeyPatch) -> None:
         broker, chance = self.broker, self.chance
-        for module in (recovery, commit_log):
+        for module in (recovery, epoch_marks, commit_log):
             patch.setattr(module, "backwards", broker.backwards)
         for module in (recovery, topic_admin):
             patch.setattr(module, "newest", broker.newest)
@@ -132,7 +132,7 @@ class History:
         patch.setattr(topic_admin, "end_offsets", broker.end_offsets)
         patch.setattr(topic_admin, "known_topics", broker.known_topics)
         patch.setattr(errors, "reason", lambda _: None)  # asks real brokers why they do not answer
-        for module in (recovery, topic_admin):
+        for module in (recovery, epoch_marks, topic_admin):
             patch.setattr(module, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
         patch.setattr(kafka_transactions, "Producer", lambda settings, logger: Client(broker, settings))
         self.entry_seconds = chance.choice([-1.0, 1e9])

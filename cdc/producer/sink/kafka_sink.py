@@ -18,10 +18,12 @@ from cdc.model.position import Position
 from cdc.producer.large_rows import LargeText
 from cdc.producer.large_rows import checksum as checksum_of
 from cdc.producer.sink.debezium_sink import DebeziumSink
+from cdc.producer.sink.epoch_marks import located
 from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
+from cdc.producer.sink.message_heads import AFTER, SHOWN
 from cdc.producer.sink.plain_writes import PlainWrites, recovered, stamp, write_mark
 from cdc.producer.sink.record_parts import HEAD_BYTES, Headers, Message, binlog_place
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require_ended, without_types
+from cdc.producer.sink.recovery import Recovered, require_ended, without_types
 from cdc.producer.sink.router import Partitioner
 from cdc.producer.sink.topic_admin import TopicAdmin, require_counted
 from cdc.service.process import described

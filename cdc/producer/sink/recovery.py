@@ -21,11 +21,11 @@ they come after the newest entry.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Any, NamedTuple, overload
 from zlib import crc32
 
@@ -34,23 +34,21 @@ from confluent_kafka import Message, Producer
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
-from cdc.kafka.fragments import Begun, Fragment, Stamp, stamp_of
+from cdc.kafka.fragments import Begun, Fragment, stamp_of
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Partition, Position, partition_name, partition_of
-from cdc.model.record import Record, Uri
 from cdc.producer.large_rows import LargeText
 from cdc.producer.sink.debezium_marks import debezium_partitions, debezium_visible
 from cdc.producer.sink.entry_agreement import Neighbour, agrees
+from cdc.producer.sink.epoch_marks import all_marks
 from cdc.producer.sink.gap_check import entry_before, lost_record, require_each, require_no_gap
+from cdc.producer.sink.message_heads import AFTER, SHOWN, head_of, header_of, sequence_of
 from cdc.producer.sink.record_parts import COPIED, HEAD_BYTES, binlog_place
 from cdc.producer.sink.topic_admin import TopicAdmin
 
 __all__ = [
-    "AFTER",
-    "SHOWN",
     "Recovered",
-    "located",
     "recover",
     "require_chunks_before",
     "require_ended",
@@ -59,8 +57,6 @@ __all__ = [
     "without_types",
 ]
 
-# The headers of an event message: the newest sequence, and the position of the newest event, at the time of writing.
-AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
 _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 _EXPIRED = 1 << 63
@@ -69,7 +65,6 @@ _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
 # Maximum number of records without an entry. A few Kafka transactions of the largest size contain so many records, and
 # their checksums fit into memory.
 _MOST_UNANNOUNCED = 4_000_000
-_MARK_OFFSETS = 2
 _MOST_SEARCHED = 1_000  # messages that are searched for a record of a copy
 
 
@@ -125,7 +120,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         require_ended(topics, open_in)
     # Entries are compared also when no transaction is open: a transaction may have been rolled back just before a
     # crash.
-    marks = _all_marks(topics, committed, resource)
+    marks = all_marks(topics, committed, resource)
     counting = _Counting(properties, marks)
     visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
@@ -165,110 +160,6 @@ def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
         )
 
 
-def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """Finds the offsets of ``marks``, and returns the marks that readers still need; to be called once all transactions
-    in the partition have ended.
-
-    A mark is the first message of a producer that writes without Kafka transactions. It is committed together with the
-    first entry that names it, so that entry does not contain the mark's offset. A mark that is not found was rolled
-    back, and its producer has written nothing. The newest mark is kept even so, since its number decides the number of
-    the next mark. Raises the errors of ``backwards``.
-    """
-    if not marks:
-        return ()
-    unknown = {mark.epoch for mark in marks if mark.offset < 0}
-    found: dict[int, int] = {}
-    for message in backwards(properties, partition, pick=_without_value) if unknown else ():
-        stamp = stamp_of(message)
-        # Only the newest marks lack an offset, so they are near the end of the partition: the entry after the entry
-        # that names a mark contains its offset.
-        if stamp.is_mark and stamp.epoch in unknown:
-            found[stamp.epoch] = message.offset() or 0
-        if found.keys() == unknown:
-            break
-    begin = begin_offsets(properties, [partition])[partition]
-    known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, -1)) for mark in marks]
-    return _mattering(_not_lost(properties, partition, known, begin), begin)
-
-
-def _not_lost(properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], begin: int) -> Sequence[Mark]:
-    """Removes the offsets of the marks that readers do not see, because the brokers have lost the end of the partition
-    (an unclean election): a message behind such a mark is void to none that reads the partition from before it.
-
-    ``begin`` is the partition's first offset. All before a mark that is still there was not lost.
-    """
-    for at in reversed(range(len(marks))):
-        epoch, offset = marks[at]
-        if 0 <= offset < begin:
-            return marks
-        message = next(backwards(properties, partition, end=offset + 1), None) if offset >= 0 else None
-        if message is not None and message.offset() == offset and stamp_of(message) == Stamp(epoch, True):
-            return [*marks[: at + 1], *(Mark(mark.epoch, -1) for mark in marks[at + 1 :])]
-    return [Mark(mark.epoch, -1) for mark in marks]
-
-
-def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """Selects the newest mark (the first message of a producer without Kafka transactions), and each earlier mark that
-    is followed by another message before the next mark: that message may be void, since a former producer may have
-    written it late.
-
-    ``begin`` is the partition's first offset. If the offsets of two marks differ by two, there is no message between
-    them: the end marker of the first mark's transaction takes one offset.
-    """
-    kept = [
-        mark
-        for mark, following in pairwise(marks)
-        if begin <= mark.offset and (following.offset < 0 or following.offset - mark.offset > _MARK_OFFSETS)
-    ]
-    return (*kept, *marks[-1:])
-
-
-def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
-    """Returns the marks (module kafka.fragments) that the newest ``committed`` entry names, with their offsets, and the
-    marks that no entry names.
-    """
-    properties, partition = topics.properties, (topics.names.topic, 0)
-    if committed is None:
-        return ()
-    marks = located(properties, partition, committed.marks)
-    if topics.names.layout != SINGLE:
-        return marks
-    there = tuple(mark for mark in marks if mark.offset >= 0)
-    if max((mark.offset for mark in committed.marks), default=-1) <= max((mark.offset for mark in there), default=-1):
-        return marks + _unannounced(properties, partition, marks, committed.next_sequence, resource)
-    # The brokers have lost the newest mark. The entry no longer names marks for which it stood, and a replaced producer
-    # may have written records again that the entry counts, so none of them ends the search.
-    found = _unannounced(properties, partition, there, 0, resource)
-    return tuple(sorted({mark.epoch: mark for mark in (*marks, *found)}.values()))
-
-
-def _unannounced(
-    properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
-) -> tuple[Mark, ...]:
-    """Finds the marks that no entry of the commit log names, since readers obey these marks, too. A mark is the first
-    message of a producer that writes without Kafka transactions. It lacks an entry if a commit that arrived late ended
-    its transaction before the entry was written.
-
-    Such marks come after all records that the newest entry counts: that entry was committed after its records, and
-    before the mark was written. ``next_sequence`` is the sequence after these records; with 0, the search ends only at
-    the newest of the ``marks`` that is in the partition.
-    """
-    epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
-    newest = max((mark.offset for mark in marks), default=-1)
-
-    def placed(message: Message) -> tuple[Stamp, int, int]:
-        stamp, value = stamp_of(message), message.value()
-        return stamp, message.offset() or 0, -1 if value is None else _sequence(message, resource)
-
-    for stamp, offset, sequence in backwards(properties, partition, pick=placed):
-        if stamp.is_mark and stamp.epoch > epoch:
-            found.append(Mark(stamp.epoch, offset))
-        # Unknown marks come after the newest known mark, so the search ends there.
-        elif offset <= newest or (stamp.epoch == epoch and not stamp.is_mark and sequence < next_sequence):
-            break
-    return tuple(reversed(found))
-
-
 class _Placed(NamedTuple):
     """A message: the ``sequence`` of its record, how many records copies had written up to it, if a copy wrote it
     (``copied``), and the record's transaction and place, if the message has its beginning.
@@ -291,7 +182,7 @@ class _Counting:
 
     def backwards(self, partition: Partition) -> Iterator[Message]:
         """Returns the messages of ``partition``, newest first; of fragments only the head of a record is left."""
-        messages = backwards(self.properties, partition, pick=_without_fragment)
+        messages = backwards(self.properties, partition, pick=head_of)
         return filter(self._counts, messages)
 
     def places(self, resource: str, partition: Partition) -> Iterator[tuple[int, int, int]]:
@@ -299,9 +190,9 @@ class _Counting:
         the record has.
         """
         for message in self.backwards(partition):
-            if _mark(message, AFTER) is None:
+            if header_of(message, AFTER) is None:
                 fragment = Fragment.of(message)
-                yield _sequence(message, resource), *((fragment.number, fragment.total) if fragment else (0, 1))
+                yield sequence_of(message, resource), *((fragment.number, fragment.total) if fragment else (0, 1))
 
     def require_no_gap(self, entry: Entry | None, older: Iterable[Entry], resource: str) -> None:
         """Raises PromiseError if the newest records that ``entry`` counts are not all there (module gap_check)."""
@@ -338,14 +229,14 @@ class _Counting:
         """Yields what ``agreement`` compares of each message, newest first. The messages themselves are not kept."""
 
         def placed(message: Message) -> _Placed | None:
-            if not self._counts(message) or _mark(message, AFTER) is not None:
+            if not self._counts(message) or header_of(message, AFTER) is not None:
                 return None
             copied, record = (
-                _mark(message, COPIED),
-                Neighbour.of((_without_fragment(message).value() or b"")[:HEAD_BYTES]),
+                header_of(message, COPIED),
+                Neighbour.of((head_of(message).value() or b"")[:HEAD_BYTES]),
             )
             written = None if copied is None else int(json.loads(copied)["written"])
-            return _Placed(_sequence(message, resource), written, record)
+            return _Placed(sequence_of(message, resource), written, record)
 
         found = backwards(self.properties, partition, pick=placed)
         return (each for each in found if each is not None)
@@ -389,7 +280,7 @@ def _visible(
     begun: dict[int, Begun] = {}
     for partition, message in counting.newest(partitions).items():
         with suppress(*([UserError, PromiseError] if partition[0] in suspects else [])):
-            seen[partition] = _sequence(message, resource)
+            seen[partition] = sequence_of(message, resource)
             fragment = Fragment.of(message)
             if fragment is not None and fragment.number < fragment.total - 1:
                 begun[fragment.sequence] = Begun(fragment, message.value() or b"")
@@ -419,8 +310,8 @@ def _has_lost(topics: TopicAdmin, entry: Entry, whole: Mapping[Partition, int], 
         partition = topic, int(number)
         if whole.get(partition, -1) >= last:
             continue
-        messages = backwards(properties, partition, committed=False, pick=_without_fragment)
-        there = (_sequence(each, resource) for each in messages if each.key() and not stamp_of(each).is_mark)
+        messages = backwards(properties, partition, committed=False, pick=head_of)
+        there = (sequence_of(each, resource) for each in messages if each.key() and not stamp_of(each).is_mark)
         if next(there, -1) < last:
             return True
     return False
@@ -438,46 +329,10 @@ def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]
     partitions = {each for entry in entries for each in entry.partitions if names.is_events(each[0])}
     found = []
     for partition in partitions:
-        marks = backwards(properties, partition, pick=lambda message: _mark(message, SHOWN))
+        marks = backwards(properties, partition, pick=lambda message: header_of(message, SHOWN))
         text = next((mark for mark in marks if mark is not None), None)
         found += [Position.parse(text)] if text else []
     return max(found, key=lambda position: position.place, default=None)
-
-
-def _mark(message: Message, name: str) -> str | None:
-    """Returns the text of the header ``name`` of ``message``; None if the message has no such header."""
-    found = dict(message.headers() or []).get(name)
-    return str(found, "utf-8") if isinstance(found, bytes) else None
-
-
-def _sequence(message: Message, resource: str) -> int:
-    after = _mark(message, AFTER)
-    if after is not None:
-        return int(after)
-    where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-    fragment = Fragment.of(message)
-    if fragment is not None:
-        uri, sequence = _uri_of_key(message, where), fragment.sequence
-    else:
-        record = Record.parse(message.value() or b"", where=where)
-        uri, sequence = record.uri, record.sequence
-    if uri.resource != resource:
-        raise UserError(
-            f"the topic holds the records of another leader, {uri.resource!r}",
-            code="CDC-TOPIC-OTHER-LEADER",
-            where=where,
-            hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
-        )
-    return sequence
-
-
-def _uri_of_key(message: Message, where: str) -> Uri:
-    try:
-        return Uri.parse(str(message.key() or b"", "utf-8"))
-    except ValueError as error:
-        raise PromiseError(
-            f"not a fragment of a record: its key is {error}", code="CDC-RECORD-FRAGMENTS", where=where
-        ) from None
 
 
 def true_entry(
@@ -569,14 +424,14 @@ def _visible_records(
             continue
         parts = Counter[tuple[int, int]]()
         for message in counting.backwards(partition):
-            sequence, fragment = _sequence(message, resource), Fragment.of(message)
+            sequence, fragment = sequence_of(message, resource), Fragment.of(message)
             if sequence < next_sequence:
                 break
             if fragment is not None:
                 parts[sequence, fragment.total] += 1
-            if (copied := _mark(message, COPIED)) is not None:
+            if (copied := header_of(message, COPIED)) is not None:
                 chunks[sequence] = partition[0], copied
-            elif _mark(message, AFTER) is None:
+            elif header_of(message, AFTER) is None:
                 found[sequence] = fragment.checksum if fragment else crc32(without_types(message.value() or b""))
                 if place := binlog_place((message.value() or b"")[:HEAD_BYTES]):
                     places[sequence] = place
@@ -641,22 +496,6 @@ def require_chunks_before(
             where=f"topic {chunks[max(chunks)][0]}" if chunks else "all topics",
             hint=_ANEW,
         )
-
-
-def _without_value(message: Message) -> Message:
-    """Returns the message with an empty value in place of its value, to save memory: many messages are read at once."""
-    if message.value() is not None:
-        message.set_value(b"")
-    return message
-
-
-def _without_fragment(message: Message) -> Message:
-    """Returns the message; of a fragment, only the beginning of a record is kept, to save memory: many messages are
-    read at once.
-    """
-    if fragment := Fragment.of(message):
-        message.set_value(b"" if fragment.number else (message.value() or b"")[:HEAD_BYTES])
-    return message
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:

@@ -19,7 +19,7 @@ from cdc.kafka.fragments import EPOCH_HEADER
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Partition, Position
 from cdc.producer.copy.state import Pending
-from cdc.producer.sink import recovery
+from cdc.producer.sink import epoch_marks, recovery
 from cdc.producer.sink.recovery import Recovered, _unseen, recover, require_chunks_before, since_last_start, true_entry
 from cdc.producer.sink.router import Partitioner
 from cdc.producer.sink.topic_admin import require_counted
@@ -233,11 +233,12 @@ def recovered(monkeypatch: pytest.MonkeyPatch) -> Recovery:
             message = Message(topic="t.commits", partition=0, key=b"r", value=each.to_json())
             broker.logs["t.commits", 0].append(Written(-1, message))
         begins = {(topic, 0): int(log[:1] == [None]) for topic, log in logs.items()}
-        for module in (recovery, commit_log):
+        for module in (recovery, epoch_marks, commit_log):
             monkeypatch.setattr(module, "backwards", broker.backwards)
         monkeypatch.setattr(recovery, "newest", broker.newest)
         monkeypatch.setattr(recovery, "unended", broker.unended)
-        monkeypatch.setattr(recovery, "begin_offsets", lambda _, places: {each: begins[each] for each in places})
+        for module in (recovery, epoch_marks):
+            monkeypatch.setattr(module, "begin_offsets", lambda _, places: {each: begins[each] for each in places})
         topics = SimpleNamespace(names=names, properties={}, suspects=set())
         return recover({}, cast("Any", None), cast("Any", topics), resource="r")
 
