@@ -369,6 +369,7 @@ class Producer:
     copy_pause_threads_running: int = field(default=0, metadata={"range": (0, 100_000)})
     copy_ahead_bytes: int = field(default=8_000_000, metadata={"range": (0, 1_000_000_000)})
     copy_replicas: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     copy_pause_replica_seconds: int = field(default=10, metadata={"range": (0, 86_400)})
 
     def __post_init__(self) -> None:

@@ -51,6 +51,7 @@ from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
 from cdc.producer.resume import require_same_names, why_copied
 from cdc.producer.standby import group_of
+from cdc.producer.streams_beside import require_shares
 from cdc.service.command_line import CheckList
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
@@ -162,6 +163,7 @@ class _Look:
             filter_checks.require_masks(profile, leader, log=self._say_event)
             filter_checks.require_row_filters(profile, leader, newest=newest, log=self._say_event)
             filter_checks.warn_of_cascades(profile, leader, log=self._say_event)
+            require_shares(profile, leader, log=self._say_event)
         with self._noting():
             change = self._filters(leader, newest, accept_filters)
         with self._noting():

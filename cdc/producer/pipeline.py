@@ -78,6 +78,7 @@ from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
 from cdc.producer.standby import Standby
 from cdc.producer.stream import Stream
+from cdc.producer.streams_beside import require_shares
 from cdc.service.retry import Retry
 
 __all__ = [
@@ -465,6 +466,7 @@ class _Producer:
         require_masks(self.profile, leader, log=self.log)
         require_row_filters(self.profile, leader, newest=sink.entry, log=self.log)
         warn_of_cascades(self.profile, leader, log=self.log)
+        require_shares(self.profile, leader, log=self.log)
         if sink.debezium is not None:
             sink.debezium.leader = _leader_columns(self.profile, leader)
         entry, widened = self._entry(leader, sink.entry)

@@ -50,6 +50,10 @@ def test_a_foreign_key_between_them_stops_both_until_it_is_dropped(pairs: list[P
     )  # fmt: skip
     drop = f"ALTER TABLE `{name_of(other)}`.`child` DROP FOREIGN KEY `k`"
     one.on_leader("INSERT INTO parent VALUES (2)", database=name_of(one))
+    # A producer that knows the other's profile refuses the key before anything is written.
+    change_profile(one.source, producer={"beside": [str(other.source)]})
+    assert "CDC-STREAMS-FOREIGN-KEY" in stopped("cdc-producer", one.source, "--until-current", status=2)[0]
+    change_profile(one.source, producer={"beside": []})
     for pair in (other, one):
         run_well("cdc-producer", pair.source, "--until-current")
         line, _ = stopped("cdc-consumer", pair.target, "--until-current", status=3)
