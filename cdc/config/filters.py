@@ -121,8 +121,11 @@ class Masks:
 
     def may_name_removed(self, names: Collection[str], databases: Collection[str] | None = None) -> bool:
         """Whether the ``names`` in a statement may be those of a column that is left out and of its table, in one of
-        the ``databases``; if these are None, the names of any such column.
+        the ``databases``; if these are None, the names of any such column. Names are also compared in lower case, since
+        a statement has them as they were typed.
         """
+        names = {*names, *map(folded, names)}
+        databases = None if databases is None else {*databases, *map(folded, databases)}
         for rule in self.rules:
             if rule.mask.mode == GONE and any(map(rule.column.match, names)):
                 if databases is None:

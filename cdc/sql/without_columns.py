@@ -20,6 +20,7 @@ _KEYS = ("INDEX", "KEY", "FULLTEXT", "SPATIAL")
 _NO_COLUMN = {*_KEYS, "CHECK", "CONSTRAINT", "FOREIGN", "PARTITION", "PRIMARY", "UNIQUE"}
 _OPTIONS = {"", "ALGORITHM", "LOCK", "WITH", "WITHOUT"}  # clauses of ALTER TABLE that change nothing themselves
 _COMMENT = re.compile(r"/\*|\*/")
+_NUMBERED = re.compile(r"_\d+\Z")  # a server adds it to the column's name where a key has no name
 
 
 def identifiers(text: str, *, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks = NO_BLANKS) -> set[str]:
@@ -85,9 +86,13 @@ class _Statement:
         if not reader.take("FULLTEXT"):
             reader.take("SPATIAL")
         reader.require("INDEX")
+        at, name = reader.at, reader.identifier()
         reader.skip_to("ON")
         reader.name()
-        return reader.at, self._bracketed(reader.at, len(self.found), self._key_part)
+        cuts = self._key(reader.at, len(self.found), name)
+        if cuts is not None and self._is_named(at):
+            raise ValueError("the index is called like the column")
+        return reader.at, cuts
 
     def _altered(self, begin: int) -> list[Cut] | None:
         cuts = self._listed(begin, len(self.found), self._clause)
@@ -123,8 +128,20 @@ class _Statement:
     def _definition(self, begin: int, end: int) -> list[Cut] | None:
         """Returns what to cut out of the definition of a column or key; None for all of it."""
         if self._word(begin) in _KEYS:
-            return self._bracketed(begin, end, self._key_part)
+            at = begin + 1 + (self._word(begin + 1) in ("INDEX", "KEY"))
+            has_name = self._token(at).kind in _NAMES and self._word(at) != "USING"
+            return self._key(begin, end, self._token(at).text if has_name else "")
         return None if self._word(begin) not in _NO_COLUMN and self._is_named(begin) else []
+
+    def _key(self, begin: int, end: int, name: str) -> list[Cut] | None:
+        """Returns what to cut out of a key; None for all of it, also where the key is called like a column that is
+        left out, or would get the name of another column than on the leader.
+        """
+        cuts = self._bracketed(begin, end, self._key_part)
+        opening = next((at for at in range(begin, end) if self._mark(at) == "("), end)
+        if cuts and not name and opening + 1 < end and self._is_named(opening + 1):
+            return None
+        return None if cuts and name and self._is_removed(_NUMBERED.sub("", name)) else cuts
 
     def _key_part(self, begin: int, end: int) -> list[Cut] | None:
         return None if self._is_named(begin) else []

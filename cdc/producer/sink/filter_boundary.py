@@ -13,6 +13,8 @@ from cdc.sql.tokens import excerpt
 
 __all__ = ["may_fire", "may_pass", "passing", "tables"]
 
+_Name = tuple[str, str]
+
 
 def passing(change: Statement, filters: Filters) -> Statement | None:
     """Returns the statement, or None if no object that it affects passes the filters, or if it changes only columns
@@ -57,17 +59,27 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     return change
 
 
+def _pairs(change: Statement) -> list[tuple[_Name, _Name]]:
+    """Returns the pairs of tables of which one gets the name, the definition or rows of the other."""
+    altered = [(effect.database, effect.name or "") for effect in change.effects if effect.action == "AlterTable"]
+    pairs = [(altered[0], other) for other in altered[1:]]
+    for effect in change.effects:
+        other = effect.to if effect.action == "RenameTable" else effect.like
+        pairs += [((effect.database, effect.name or ""), other)] if other else []
+    return pairs
+
+
 def _require_same_masks(change: Statement, filters: Filters) -> None:
-    """Raises PromiseError if the statement renames a table or column, or creates a table LIKE another, and the profile
-    masks the columns of both names in different ways.
+    """Raises PromiseError if the statement renames a table or column, creates a table LIKE another or exchanges a
+    partition with another table, and the profile masks the columns of both names in different ways.
     """
     if not filters.masks:
         return
+    for one, other in _pairs(change):
+        if filters.masks_of(*one) != filters.masks_of(*other):
+            raise _unmasked(change, f"table {'.'.join(one)}", f"table {'.'.join(other)}")
     for effect in change.effects:
         names = effect.database, effect.name or ""
-        other = effect.to if effect.action == "RenameTable" else effect.like
-        if other and filters.masks_of(*names) != filters.masks_of(*other):
-            raise _unmasked(change, f"table {'.'.join(names)}", f"table {'.'.join(other)}")
         if effect.action == "AlterTable":
             for old, new in renamed_columns(change.text, sql_mode=change.context.get("sql_mode", "")):
                 if filters.mask(*names, old) != filters.mask(*names, new):
@@ -110,12 +122,7 @@ def _require_same_conditions(change: Statement, filters: Filters) -> None:
     """
     if not filters.rows:
         return
-    altered = [(effect.database, effect.name or "") for effect in change.effects if effect.action == "AlterTable"]
-    pairs = [(altered[0], other) for other in altered[1:]]
-    for effect in change.effects:
-        other = effect.to if effect.action == "RenameTable" else effect.like
-        pairs += [((effect.database, effect.name or ""), other)] if other else []
-    for one, other in pairs:
+    for one, other in _pairs(change):
         if filters.condition(*one) != filters.condition(*other):
             raise PromiseError(
                 f"rows of table {'.'.join(one)} and table {'.'.join(other)} are left out by different conditions: "

@@ -43,6 +43,7 @@ def test_statements_without_the_columns(text: str, expected: str | None) -> None
         "CREATE PROCEDURE p() DELETE FROM users WHERE mail = ''",
         "DROP INDEX mail ON users",
         "ALTER TABLE users DROP INDEX mail",
+        "CREATE VIEW v AS SELECT Mail FROM SHOP.Users",
         "CREATE TABLE other.t (a INT, FOREIGN KEY (a) REFERENCES shop.users (mail))",
     ],
 )

@@ -82,3 +82,28 @@ def test_rows_of_one_table_do_not_become_those_of_another_condition(text: str, *
     with pytest.raises(PromiseError, match="left out by different conditions") as stop:
         passing(statement(*effects), CONDITIONS)
     assert stop.value.code == "CDC-ROWS-RENAMED"
+
+
+MASKS = Filters(mask_columns={"d.t.c": "null", "d.same.c": "null", "d.u.c": "gone"})
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE d.other", False),
+        ("ALTER TABLE d.other EXCHANGE PARTITION p WITH TABLE d.u", False),
+        ("ALTER TABLE d.t EXCHANGE PARTITION p WITH TABLE d.same", True),
+        ("RENAME TABLE d.u TO d.other", False),
+        ("CREATE TABLE d.u LIKE d.t", False),
+        ("RENAME TABLE d.t TO d.same", True),
+    ],
+)
+def test_rows_of_one_table_do_not_become_those_of_another_mask(text: str, *, passes: bool) -> None:
+    _, effects = classify(text, database="d", ansi_quotes=False)
+    change = replace(statement(*effects), text=text)
+    if passes:
+        assert passing(change, MASKS)
+        return
+    with pytest.raises(PromiseError, match="masked in different ways") as stop:
+        passing(change, MASKS)
+    assert stop.value.code == "CDC-MASK-RENAMED"
