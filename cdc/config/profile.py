@@ -540,13 +540,13 @@ KAFKA_ONLY, MYSQL_ONLY, BOTH_SERVERS = ("kafka",), ("database",), ("database", "
 """The servers to which a program connects, for the function ``load``."""
 
 
-def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
-    """Reads the profile from a file. The file must contain the address of each server in ``servers`` (names of the
-    profile's tables).
+def load(path: Path, *, servers: Collection[str] = (), key: str = "PROFILE") -> Profile:
+    """Reads the profile from a file, which ``key`` names. The file must contain the address of each server in
+    ``servers`` (names of the profile's tables).
 
     Raises UserError for a missing file, broken TOML, an unknown key, a wrong type or value, or a table without any key.
     """
-    content = parsed(text_of(path, key="PROFILE"), name=str(path))
+    content = parsed(text_of(path, key=key), name=str(path))
     profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
         # With default addresses the program could reach a server other than the intended server, or wait for a server

@@ -34,7 +34,7 @@ def require_shares(profile: Profile, leader: Leader, *, log: Callable[..., None]
     streams = {profile.mysql_resource_name: profile.filters}
     topics = {profile.kafka.topic}
     for path in profile.producer.beside:
-        other = load(Path(path))
+        other = load(Path(path), key="producer.beside")
         if other.mysql_resource_name in streams or other.kafka.topic in topics:
             raise UserError(
                 "two streams of one leader have the same mysql_resource_name or kafka.topic",

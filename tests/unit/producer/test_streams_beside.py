@@ -1,9 +1,14 @@
 """Streams of one leader share its databases: none is in two, no foreign key goes from one to another."""
 
+from pathlib import Path
+
 import pytest
 
 from cdc.config.filters import Filters
-from cdc.producer.streams_beside import in_none, problem
+from cdc.config.profile import load
+from cdc.errors import UserError
+from cdc.producer.binlog.leader import Leader
+from cdc.producer.streams_beside import in_none, problem, require_shares
 
 SHOP, STOCK = Filters(include_dbs=("shop", "shop_*")), Filters(include_dbs=("stock",))
 REST = Filters(exclude_dbs=("shop", "shop_*", "stock"))
@@ -44,3 +49,9 @@ def test_a_foreign_key_across_is_refused() -> None:
     found = problem(DATABASES, [key("shop", "users")], ALL)
     assert found is not None
     assert "foreign key k of shop.orders refers to another stream: users.items" in str(found)
+
+
+def test_a_profile_that_is_not_there_is_told_with_the_key_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(f'mysql_resource_name = "a"\nproducer.beside = ["{tmp_path / "b.toml"}"]')
+    with pytest.raises(UserError, match=r"no such file: .*b\.toml; at profile key producer\.beside"):
+        require_shares(load(tmp_path / "a.toml"), Leader.__new__(Leader), log=print)
