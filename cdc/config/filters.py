@@ -351,7 +351,7 @@ class Filters:
         if not self.wants_database(database):
             return False
         include, exclude = self._tables["include_tables"], self._tables["exclude_tables"]
-        names = (table, *self._shadowed(table))
+        names = self.names_of(table)
         if include is not None:
             return any(include.match(database, name) for name in names)
         return exclude is None or not any(exclude.match(database, name) for name in names)
@@ -362,13 +362,17 @@ class Filters:
         """
         if not self.masks:
             return None
-        found = (self.masks.mask(database, name, column) for name in (table, *self._shadowed(table)))
+        found = (self.masks.mask(database, name, column) for name in self.names_of(table))
         return next((mask for mask in found if mask is not None), None)
 
     def masks_of(self, database: str, table: str) -> frozenset[tuple[str, str]]:
         """Returns the rules that mask columns of a table; each is a glob of columns and a mode (HASH, NULL or GONE)."""
-        names = (table, *self._shadowed(table)) if self.masks else ()
+        names = self.names_of(table) if self.masks else ()
         return frozenset(rule for name in names for rule in self.masks.of_table(database, name))
+
+    def names_of(self, table: str) -> tuple[str, ...]:
+        """Returns the table's name, and behind it the tables that may have this table as their shadow table."""
+        return (table, *self._shadowed(table))
 
     def removes(self, database: str, table: str, column: str) -> bool:
         """Whether a column is left out of the table."""
@@ -385,7 +389,7 @@ class Filters:
         """
         if not self.rows:
             return None
-        return self.row_filters.condition(database, (table, *self._shadowed(table)))
+        return self.row_filters.condition(database, self.names_of(table))
 
     def _shadowed(self, table: str) -> Iterator[str]:
         """Yields the tables that may have this table as their shadow table, according to its name."""

@@ -59,13 +59,26 @@ def mask_check(settings: dict[str, Any], filters: Filters, *, name: str) -> Call
         why = f"column {masked[0]} can't be masked: it is in the key" if masked else ""
         if not why:
             with connected_cursor(settings, name) as cursor:
-                why = mask_problem(cursor, table.database, table.name, mask_of, logged=columns)
+                # A shadow table has become its table where the leader has it no more.
+                present = _present(cursor, table.database, filters.names_of(table.name))
+                why = mask_problem(cursor, table.database, present, mask_of, logged=columns)
         if why:
             raise PromiseError(
                 why, code="CDC-MASK-ROWS-UNFIT", where=f"table {table.database}.{table.name}", hint=_HINT
             )
 
     return require
+
+
+def _present(cursor: Any, database: str, names: Sequence[str]) -> str:
+    """Returns the first of the tables ``names`` that the leader has; the first one if it has none."""
+    for table in names:
+        cursor.execute(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s", (database, table)
+        )
+        if cursor.fetchone():
+            return table
+    return names[0]
 
 
 def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> list[str]:
@@ -85,12 +98,14 @@ def check_masks(settings: dict[str, Any], filters: Filters, *, name: str) -> lis
     return filters.masks.unused(columns)
 
 
-def mask_problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Iterable[str] = ()) -> str:
+def mask_problem(cursor: Any, database: str, table: str, mask_of: MaskOf, *, logged: Sequence[str] = ()) -> str:
     """Returns the reason why a column of the leader's table can't be masked; empty if all can. ``logged`` are the
     columns of the table's rows in the binlog.
     """
     columns = list(_columns(cursor, database, table))
     names = {column.name.casefold() for column in columns}
+    if logged and not columns:
+        return "the leader has the table no more, so its columns may have been computed from a masked one"
     for name in logged:
         if name.casefold() not in names and mask_of(name) is None:
             return f"column {name} may have been computed from a masked one: the leader's table has it no more"
