@@ -134,8 +134,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
     """Returns the command to run instead of replicating, None if the options name none. The command is called with the
     profile and ``log``."""
-    told = arguments.pause, arguments.resume, arguments.copy_rate is not None
-    stop_or_status = arguments.copy_stop, arguments.copy_status, *told
+    commands = arguments.pause, arguments.resume, arguments.copy_rate is not None
+    stop_or_status = arguments.copy_stop, arguments.copy_status, *commands
     if arguments.check or arguments.dry_run:
         if any((arguments.until_current, arguments.skip, arguments.copy_unrepeatable, *stop_or_status)):
             parser.error("--check and --dry-run go with --copy or --accept-filters only")

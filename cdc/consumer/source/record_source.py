@@ -110,7 +110,7 @@ class SeenRecords:
             seen[sequence] = own if found is None else (found.position, found.ts_us, None)
         if self._applied is not None and sequence == self._applied.sequence:
             self._applied.require_same(record.position, record.ts_us, _where(located))
-        # What is None is unknown.
+        # A place that was looked up lacks the index, and perhaps the time.
         pairs = zip(seen.setdefault(sequence, own), own, strict=True)
         if any(before != now and before is not None for before, now in pairs):
             raise PromiseError(

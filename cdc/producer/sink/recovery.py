@@ -218,7 +218,7 @@ class _Counting:
                     following = each.record or following
                     continue
                 last = last or each.record
-                # Where there are several partitions, another one may have the newest record of a copy.
+                # With several partitions, another one may have the newest record of a copy.
                 if each.copied is not None or number > _MOST_SEARCHED or (last and not has_one):
                     return agrees(entry, last, following, copied=each.copied if has_one else None)
             return agrees(entry, last, following, copied=None)

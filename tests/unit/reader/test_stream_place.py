@@ -1,20 +1,23 @@
 """A stream continues at offsets before which it has read all records, whatever readers see behind the newest entry."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Message
 
 from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.kafka.fragments import EPOCH_HEADER, FRAGMENT_HEADER
 from cdc.model.commit_entry import Commits, Mark
+from cdc.model.record import Record
 from cdc.reader import stream_place
-from cdc.reader.stream_place import StreamPlace
+from cdc.reader.stream_place import StreamPlace, transactions_between
 from tests.harness.simulated_broker import Broker, Written
 
 A, B = ("a", 0), ("b", 0)
+PROFILE = Profile("r", None, kafka=Kafka("none", "t"))  # type: ignore[arg-type]
 Log = list[tuple[int, int] | tuple[int, int, str]]
 
 
@@ -61,7 +64,7 @@ def test_a_record_of_a_replaced_producer_ends_nothing(monkeypatch: pytest.Monkey
     log: Log = [(0, 1), (1, 1), (-1, 2), (2, 2), (3, 2), (1, 1)]
     marks = (Mark(1, 0), Mark(2, 2))
     assert newest(monkeypatch, {A: log}, Commits(3, (A,), marks=marks), StreamPlace()).offsets == {"a/0": 4}
-    # Where the newest producer has written nothing that counts yet, all is read again.
+    # The newest producer has written nothing that counts yet, so all is read again.
     assert newest(monkeypatch, {A: log[:3]}, Commits(2, (A,), marks=marks), StreamPlace(0, {"a/0": 1})).offsets == {
         "a/0": 1
     }
@@ -78,3 +81,25 @@ def test_a_stream_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert newest(monkeypatch, {A: [(0, 0)]}, Commits(1, (A,)), former) == former
     with pytest.raises(UserError, match="the topics have no records yet"):
         newest(monkeypatch, {A: []}, None, former)
+
+
+def test_the_rest_of_a_transaction_in_which_a_stream_begins_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention may have removed the beginning of the oldest one, of which nothing is read."""
+
+    def record(sequence: int, index: int, *, last: bool) -> Record:
+        parsed = Record.parse(message(sequence, 0).value() or b"", where="here")
+        return replace(parsed, index=index, last=last)
+
+    there = [record(3, 1, last=False), record(4, 2, last=True), record(5, 0, last=True)]
+
+    def read(begin: int, end: int) -> list[list[int]]:
+        found = transactions_between(PROFILE, StreamPlace(begin), StreamPlace(end))
+        return [[each.sequence for each in transaction.records] for transaction in found]
+
+    monkeypatch.setattr(stream_place, "Records", lambda *_, **__: there)
+    assert read(2, 5) == [[3, 4], [5]]
+    assert read(-1, 5) == [[5]]
+    assert read(5, 5) == []
+    for begin, end in ((2, 6), (5, 4)):
+        with pytest.raises(PromiseError, match="the topics end with sequence"):
+            read(begin, end)
