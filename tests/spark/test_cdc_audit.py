@@ -71,7 +71,7 @@ def reported(folder: Path) -> dict[str, Any]:
 
 
 def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
-    """In test_watch.test_the_watch_ends_with_its_jvm the connector is fetched first."""
+    """In test_watch.test_the_watch_ends_with_its_jvm, of long runs, the connector is fetched first."""
     options = published(kafka, tmp_path, *tutorial())
     done = run("cdc-audit", *options, env=environment())
     assert (done.returncode, done.stderr) == (0, "")
@@ -172,7 +172,9 @@ def test_could_not_judge(kafka: Kafka, tmp_path: Path, run_audit: RunAudit, monk
     assert not (tmp_path / "report/drift.parquet").exists()
 
 
+@pytest.mark.long
 def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
+    """`make test` has test_no_drift."""
     options = published(kafka, tmp_path, *tutorial())
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", SPARK_SUBMIT_OPTS=QUICK)
     small = ["--master", "local[1]", "--conf", "spark.ui.enabled=false"]

@@ -12,7 +12,6 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.job.launch import mapped
 from tests.generators.streams import Stream, Table, both, checkpoint, tutorial
-from tests.harness.long_runs import LONG
 from tests.harness.programs import BIN
 from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.conftest import archive_of_classes
@@ -23,10 +22,10 @@ pytestmark = pytest.mark.spark
 
 TABLES = int(os.environ.get("CDC_TABLES", "20"))
 # Those that executors may not share.
-FOLDERS = ["state", "report"][: int(os.environ.get("CDC_FOLDERS", "1"))]
+FOLDERS = ["state", "report"]
 TABLES_A_TRANSACTION = 10
-HOT = 1_000 if LONG else 200  # changes of one row; those of the same table's other rows come on top
-EXECUTORS = 2 if LONG else 1
+HOT = 1_000  # changes of one row; those of the same table's other rows come on top
+EXECUTORS = 2
 
 
 def skewed() -> tuple[Stream, Stream]:
@@ -90,8 +89,9 @@ def not_shared(kafka: Kafka, folder: Path, option: str) -> list[str]:
     return options
 
 
+@pytest.mark.long
 def test_a_cluster(kafka: Kafka, tmp_path: Path) -> None:
-    """In `make test` one executor has all rows; in long runs two have parts of them."""
+    """Two executors have parts of the rows. `make test` has test_cdc_audit.test_no_drift."""
     leader, follower = skewed()
     follower.transaction(Table("db/t7", ["id", "v"], ["id"]).update(((1, "x"), (1, "y"))))
     audits = [not_shared(kafka, tmp_path / f"own_{option}", option) for option in FOLDERS]

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders_by_state.sql"
 
 
+@pytest.mark.long
 def test_a_model_of_a_lake(pair: Pair, lake_spark: SparkSession, tmp_path: Path) -> None:
+    """`make test` has test_lake.test_a_lake_follows_its_leader."""
     database, path = "a_model_of_a_lake", tmp_path / "lake"
     text = EXAMPLE.read_text(encoding="utf-8").replace("`lake/", f"`{path}/").replace("/shop/", f"/{database}/")
     statements = [each for each in text.split(";\n") if each.strip()]

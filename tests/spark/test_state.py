@@ -170,10 +170,13 @@ def test_a_transaction_that_comes_again_behind_a_state_is_told(
     assert any("it came before, and comes again" in each.detail for each in audit.breaks)
 
 
+@pytest.mark.long
 def test_rows_that_a_state_holds_are_compared_once_their_table_is_parked_no_longer(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
-    """The consumer ends the parking at the checkpoint that the state covers, and with it no row changes."""
+    """The consumer ends the parking at the checkpoint that the state covers, and with it no row changes. `make test`
+    has test_verdicts.test_a_case, with parked_no_longer.txt.
+    """
     histories = Histories()
     for line in (
         "table toy (id, name) key (id)",

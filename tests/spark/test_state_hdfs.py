@@ -15,7 +15,6 @@ from cdc.spark.state.store import StateStore
 from tests.checks.told import told
 from tests.generators.streams import both, replicate
 from tests.harness.hdfs import hdfs
-from tests.harness.long_runs import LONG
 from tests.harness.programs import own_name
 from tests.harness.wait import until
 from tests.spark.test_state import TOPICS, TOY, GrowingTopics, frames
@@ -25,7 +24,9 @@ pytestmark = pytest.mark.spark
 OURS = {"format": 1}
 
 
+@pytest.mark.long
 def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_path: Path, store: str) -> None:
+    """`make test` has test_what_is_kept_is_found_and_damage_is_refused, and audits on from states of this machine."""
     leader, follower = both([TOY.add((1, "ball"))], [TOY.add((2, "bone"))])
     pair, uri = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path)), f"{store}/a ståte+%41"
     pair.grow(leader, follower)
@@ -36,11 +37,10 @@ def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_p
     pair.grow(leader, follower)
     stepwise = pair.on_from(uri)
     assert (stepwise.drifted_rows, stepwise.leader.records) == (1, 3)
-    if LONG:  # test_state.py has it of folders of this machine, and the next test what a second save leaves on HDFS
-        assert told(stepwise) == told(pair.from_the_start())
-        assert told(pair.on_from(uri), ordered=False) == told(stepwise, ordered=False)
+    assert told(stepwise) == told(pair.from_the_start())
+    assert told(pair.on_from(uri), ordered=False) == told(stepwise, ordered=False)
     folder = HadoopFolder(spark, uri)
-    assert len((folder.read("history.jsonl") or "").splitlines()) == (3 if LONG else 2)
+    assert len((folder.read("history.jsonl") or "").splitlines()) == 3
     assert json.loads(folder.read("state.json") or "")["parts"]["transactions"] == [1, 2]
     assert modes(spark, uri) == "rwx------"
 

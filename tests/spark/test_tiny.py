@@ -78,9 +78,11 @@ def test_queries_with_different_results_run_as_one(
     assert run_batched(*queries) == wanted
 
 
+@pytest.mark.long
 def test_a_larger_audit_tells_the_same(
     judged: Judge, stages: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`make test` has test_agreement.test_digests_first_or_every_row_folded_the_audit_is_the_same."""
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
     tiny = judged(leader, follower)

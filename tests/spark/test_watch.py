@@ -31,7 +31,6 @@ from tests.spark.test_cdc_audit import QUICK, environment, profiles
 pytestmark = pytest.mark.spark
 
 PET = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
-ENDS = int(os.environ.get("CDC_WATCH_ENDS", "1"))
 
 
 def lines(output: IO[str], wanted: str) -> Iterator[str]:
@@ -167,10 +166,12 @@ def jvm_below(pid: int) -> int:
     raise AssertionError(f"no JVM below {pid}")
 
 
-@pytest.mark.parametrize("stopped", [False, True][:ENDS])
+@pytest.mark.long
+@pytest.mark.parametrize("stopped", [False, True])
 def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool) -> None:
     """And what holds rows is its owner's alone, whatever the umask, and whoever made the folder; and the connector,
-    which nobody has named, is fetched without a word at the first run, and known from then on."""
+    which nobody has named, is fetched without a word at the first run, and known from then on. `make test` has
+    test_the_verdict_follows_the_topics."""
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
     growing(kafka, tmp_path, (leader, follower))

@@ -96,8 +96,11 @@ def test_all_programs_work_there(servers: Servers, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_tokens_instead_of_passwords(servers: Servers, tokens: TokenEndpoint, tmp_path: Path) -> None:
-    """Tokens are for the user of the other tests, so with that one's ACLs."""
+    """Tokens are for the user of the other tests, so with that one's ACLs. `make test` has
+    test_all_programs_work_there.
+    """
     source, target = with_tokens(servers, tokens, tmp_path)
     run_well("cdc-producer", source, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
@@ -121,7 +124,7 @@ def test_tokens_instead_of_passwords(servers: Servers, tokens: TokenEndpoint, tm
 def test_programs_outlast_an_endpoint_that_gives_no_tokens(
     servers: Servers, tokens: TokenEndpoint, tmp_path: Path
 ) -> None:
-    """`make test` has test_tokens_instead_of_passwords, in which each token is renewed in time."""
+    """`make test` has test_all_programs_work_there."""
     source, target = with_tokens(servers, tokens, tmp_path)
     run_well("cdc-producer", source, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
