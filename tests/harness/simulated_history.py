@@ -39,6 +39,7 @@ __all__ = ["History", "Kind"]
 
 _TRANSACTIONS = 8
 _TABLES = ("a", "b", "c")
+_FILE = "binlog.000001"
 _ATTEMPTS = 6
 _WAITS = 100
 # The errors that report a loss, or of a chunk of which readers see no more than a part, or only what is behind it.
@@ -60,6 +61,7 @@ class Kind:
 
     ``lost`` is the chance at each request that brokers lose the ends of logs: of ``records``, of the commit log
     (``commits``), or of both. Where producers and consumers do not run ``through`` a loss, those that run end first.
+    With ``xa`` some leader transactions are of XA: their rows were logged when they were prepared, in another binlog.
     """
 
     layout: str = SINGLE
@@ -69,6 +71,7 @@ class Kind:
     records: bool = True
     commits: bool = False
     through: bool = False
+    xa: bool = False
 
 
 class SimulatedTopics(TopicAdmin):
@@ -111,6 +114,8 @@ class History:
         # A table is created when some transactions are over, and its topic with its first record.
         self.tables = [chance.choice(_TABLES[: 1 + number * len(_TABLES) // _TRANSACTIONS * 2 + 1]) for number, _, _
                        in self.leader]  # fmt: skip
+        of_xa = random.Random(f"{seed} XA")
+        self.prepared = {number for number in range(_TRANSACTIONS) if kind.xa and of_xa.random() < 0.4}
         self.message_bytes = chance.choice([8_000_000, 1000])  # with the least, each record is several fragments
         self.partial = chance.choice([0.0, 0.3])  # the chance of a commit amid a leader transaction
         self.applied: list[Record] = []
@@ -156,8 +161,15 @@ class History:
         """The record of the leader's change number ``at``."""
         number, index, last = self.leader[at]
         rows = [{"cols": [{"String": "x" * 1500 * (at % 2)}]}]
-        transaction = {"id": f"u:{number}", "index": index, "last": last, "ts_us": 1}
-        return self._message(sequence, at, 5 + 2 * at, transaction, {"Add": {"rows": rows}})
+        transaction = {"id": self._id(number), "index": index, "last": last, "ts_us": 1}
+        place = Position("binlog.000000" if number in self.prepared else _FILE, 5 + 2 * at)
+        return self._message(sequence, at, place, transaction, {"Add": {"rows": rows}})
+
+    def _id(self, number: int) -> str:
+        """The id of a leader transaction: without GTIDs, an XA transaction has the place of its XA COMMIT."""
+        if number not in self.prepared:
+            return f"u:{number}"
+        return f"{_FILE}:{5 + 2 * next(at for at, (of, _, _) in enumerate(self.leader) if of == number)}"
 
     def chunk(self, sequence: int, at: int, number: int) -> Message:
         """A chunk as it is read now; its header has the number of those that are written then."""
@@ -165,14 +177,14 @@ class History:
         self.read += 1
         transaction = {"id": f"copy:{number}", "index": 0, "last": True, "ts_us": 1 + self.read}
         operation = {"Copy": {"after": None, "upto": None, "rows": rows}}
-        message = self._message(sequence, at, 4 + 2 * at, transaction, operation)
+        message = self._message(sequence, at, Position(_FILE, 4 + 2 * at), transaction, operation)
         return message._replace(headers=[(COPIED, json.dumps({"written": number + 1}).encode())])
 
     def _message(
-        self, sequence: int, at: int, offset: int, transaction: dict[str, Any], operation: dict[str, Any]
+        self, sequence: int, at: int, position: Position, transaction: dict[str, Any], operation: dict[str, Any]
     ) -> Message:
         table = self.tables[min(at, len(self.tables) - 1)]
-        uri, place = str(Uri("r", "d", table)), {"fileName": "binlog.000001", "offset": offset}
+        uri, place = str(Uri("r", "d", table)), {"fileName": position.file, "offset": position.offset}
         body: dict[str, Any] = {"uri": uri, "sequence": sequence, "bn_file": place, "transaction": transaction}
         body |= {"columns": ["i"], "key": ["i"], "operation": operation}
         text = json.dumps(body, separators=(",", ":")).encode()
@@ -180,7 +192,7 @@ class History:
 
     def entry(self, following: int, at: int, written: int, instance: str) -> Entry:
         copy = {"written": written} if written else None
-        return Entry(following, Position("binlog.000001", 4 + 2 * at), "", "u", instance=instance, copy=copy)
+        return Entry(following, Position(_FILE, 4 + 2 * at), "", "u", instance=instance, copy=copy)
 
     def session(self) -> "Session":
         self.instances += 1
@@ -273,7 +285,7 @@ class History:
     def require_prefix(self) -> None:
         """The follower has applied whole transactions of the leader, each once, in order."""
         changes = [(record.transaction, record.index, record.last) for record in self.applied if not record.of_copy]
-        assert changes == [(f"u:{number}", *rest) for number, *rest in self.leader][: len(changes)]
+        assert changes == [(self._id(number), *rest) for number, *rest in self.leader][: len(changes)]
         assert not changes or changes[-1][2], f"half of a transaction is applied: {changes[-1]}"
         chunks = [record.transaction for record in self.applied if record.of_copy]
         assert chunks == [f"copy:{number}" for number in range(len(chunks))]

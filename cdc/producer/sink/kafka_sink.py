@@ -83,7 +83,7 @@ class KafkaSink:
         self.rewritten = recovered.rewritten
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
-        self._visible_places = sorted(recovered.visible_places.items())
+        self._visible_places = {place: sequence for sequence, place in recovered.visible_places.items()}
         self.shown = recovered.shown
         # Records that readers already see, although no entry counts them, may have been written as fragments, so the
         # next entry must announce fragments. Without transactions a reader may see any record before the entry that
@@ -299,18 +299,19 @@ class KafkaSink:
         return True
 
     def _require_next(self, message: Message) -> None:
-        """Raises PromiseError if ``message``, which readers do not see, would get a sequence below that of a visible
-        record which is not behind it in the leader's binlog: then a record of a copy, which came before that one, is
-        lost. The leader's record would be in the topics twice.
+        """Raises PromiseError if readers see the record of ``message`` under a higher sequence than it would get: then
+        a record of a copy, which came before it, is lost. The leader's record would be in the topics twice.
+
+        Places are not compared by their order: the rows of an XA transaction have that of its XA PREPARE.
         """
-        places, following = self._visible_places, self._partitioner.next_sequence
-        while places and places[0][0] <= following:
-            places.pop(0)
-        value = message.value
+        if not self._visible_places:
+            return
+        value, following = message.value, self._partitioner.next_sequence
         own = binlog_place(value[:HEAD_BYTES] if isinstance(value, bytes) else value.head(HEAD_BYTES))
-        if places and own is not None and places[0][1] <= own:
+        visible = -1 if own is None else self._visible_places.get(own, -1)
+        if visible > following:
             raise PromiseError(
-                f"readers see record {places[0][0]} already, but not all that a copy wrote before it",
+                f"readers see record {visible} already, but not all that a copy wrote before it",
                 code="CDC-TOPIC-RECORDS-LOST",
                 where=f"topic {message.topic}, record {following}",
                 hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
@@ -378,7 +379,7 @@ class KafkaSink:
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
             self.shown = None  # the positions of another server can't be compared
-            self._visible_places = []
+            self._visible_places = {}
         self._open = self._transactions
         self.commit(entry)
         if is_first:

@@ -6,6 +6,7 @@ CDC_HISTORIES sets their number; a failure names its seed, which belongs into SE
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,8 @@ SEEDS = {
     # A follower had applied a lost chunk, which was read again; a reader passed over another record under a number that
     # an earlier run had read.
     "per_table lost chunks": [178, 2471],
+    # Readers saw a record of XA, which was logged before the one that was to be written before it.
+    "per_table XA": [301_114, 304_900],
 }
 
 
@@ -67,6 +70,15 @@ def test_a_chunk_that_brokers_lost_is_not_replaced(layout: str, commits: bool) -
     kind = LAYOUTS[layout]
     for seed in [*(SEEDS.get(f"{layout} lost chunks", ()) if commits else ()), *range(SEED, SEED + HISTORIES // 8)]:
         judged(seed, Kind(kind.layout, kind.plain, CHUNKS, lost=LOST, commits=commits, through=True))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_of_xa_transactions_are_numbered_in_the_order_of_commits(layout: str) -> None:
+    """Readers may see a record that was logged before the one that is to be written before it."""
+    kind = replace(LAYOUTS[layout], xa=True)
+    for seed in [*SEEDS.get(f"{layout} XA", ()), *range(SEED, SEED + HISTORIES // 8)]:
+        judged(seed, kind)
+        judged(seed, replace(kind, chunks=CHUNKS))
 
 
 def test_entries_of_the_commit_log_are_lost_alone() -> None:
