@@ -53,7 +53,8 @@ def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     """Returns the oldest entry that compaction has left in the commit log ``topic``; None if there is no entry yet.
     Raises the errors of ``newest_commits``.
     """
-    message = oldest(properties, (topic, 0))
-    if message is None or not message.value():  # a message without content only ended a hanging transaction
+    # A message without content only ended a hanging transaction.
+    message = oldest(properties, (topic, 0), passes=lambda each: bool(each.value()))
+    if message is None:
         return None
     return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
