@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cdc.consumer.preflight import ahead
-from cdc.consumer.source.reader import KafkaReader, Place, Topic
+from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.state.checkpoint import FRESH, Checkpoint, TopicIdPartition
 from cdc.errors import PromiseError
+from cdc.kafka.places import Place
 
 __all__ = ["continued_in_many"]
 

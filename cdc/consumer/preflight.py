@@ -15,7 +15,7 @@ from cdc.consumer.follower import audit_needs
 from cdc.consumer.follower.address import FollowerAddress
 from cdc.consumer.follower.session import Session, require_mysql, version_text
 from cdc.consumer.range.base_copy import Beginning
-from cdc.consumer.source.reader import Place, Topic
+from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import base_copy, checkpoint, ledger_table, parked
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import (
@@ -32,6 +32,7 @@ from cdc.consumer.state.ledger_table import LEDGER
 from cdc.consumer.state.own_table import NAMES, TYPES
 from cdc.errors import Disconnected, UserError
 from cdc.kafka.partitions import FIRST
+from cdc.kafka.places import Place
 from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
 from cdc.service.mysql_connection import MEND_TLS, TLS_FAILED
@@ -504,7 +505,7 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             audit_needs.log_settings(session)
             log_missing_capture(session)
-        there = _with_chunk(session, Checkpoint.from_rows(rows[0], others, schema=schema)) if rows else new
+        there = _with_chunks(session, Checkpoint.from_rows(rows[0], others, schema=schema)) if rows else new
         base_copy.require_no_rewind(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
@@ -527,14 +528,14 @@ def read_checkpoint(session: Session, *, resource: str) -> Checkpoint | None:
         others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if OFFSETS.name in known else []
         there = Checkpoint.from_rows(rows[0], others, schema=schema)
         if CHUNKS.name in known:
-            there = _with_chunk(session, there)
+            there = _with_chunks(session, there)
         base_copy.require_no_rewind(session, there)
         return there
 
 
-def _with_chunk(session: Session, checkpoint: Checkpoint) -> Checkpoint:
+def _with_chunks(session: Session, checkpoint: Checkpoint) -> Checkpoint:
     rows = session.rows(LastChunk.select(checkpoint.resource, schema=session.schema))
-    return replace(checkpoint, chunk=LastChunk.from_rows(rows))
+    return replace(checkpoint, chunks=LastChunk.from_rows(rows))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.replay import Replay
 from cdc.consumer.apply.row_by_row import RowByRow, RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
-from cdc.consumer.chunk_check import require_same_chunk
+from cdc.consumer.chunk_check import require_same_chunks
 from cdc.consumer.errors import Interrupted, Stopped, Unapplicable
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
@@ -236,7 +236,7 @@ class Startup:
             others = {**others, **self.source.topics(named)}
             checkpoint = continued_in_many(checkpoint, others, self.reader)
         if continues:
-            require_same_chunk(checkpoint, {topic.name: topic, **others}, self.reader.places)
+            require_same_chunks(checkpoint, {topic.name: topic, **others}, self.reader)
         preflight.check_topics(checkpoint, topic, others, first=first)
         if continues:
             self.source.seen.begin(applied=checkpoint)

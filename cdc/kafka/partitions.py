@@ -50,7 +50,7 @@ _LOST = -1001
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
     KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError._NOENT,
+    KafkaError.FENCED_LEADER_EPOCH, KafkaError._NOENT,
 })  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cdc.errors import PromiseError, UserError
+from cdc.model.read_record import ReadRecord
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.folders import Folder, InUseError
 from cdc.spark.frames.schema_history import NOTHING, History, from_tree, to_tree
@@ -111,7 +112,8 @@ class State:
     message key of each table to the sequence of the table's newest record with rows. ``topics`` are the ids of the
     topics in Kafka, and ``choices`` are the options that determine values. ``behind`` are tables that the last run
     refused; they equal the leader's tables after an earlier sequence. ``gap`` is the newest sequence that was missing
-    in the topics at the first run, -1 if none was.
+    in the topics at the first run, -1 if none was. ``read`` maps each partition to the last record up to ``sequence``
+    and, if a copy wrote some there, the last one of those (``model.read_record``).
     """
 
     sequence: int = -1
@@ -124,6 +126,7 @@ class State:
     tables: tuple[Held, ...] = ()
     behind: tuple[Held, ...] = ()
     gap: int = -1
+    read: Mapping[str, Sequence[ReadRecord]] = field(default_factory=dict)
 
 
 class LakeFolder:
@@ -200,6 +203,8 @@ class LakeFolder:
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
         if state.gap < 0:
             del tree["gap"]  # earlier versions of cdc do not know the key
+        # Earlier versions refuse a key that they do not know, and ignore an offset of no partition.
+        tree["offsets"] = {**tree["offsets"], **{_READ + name: records for name, records in tree.pop("read").items()}}
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
         if self.folder.read(file) != self._known:
             hint = "let only one process write to the lake; remove the folder to have it made again, or name another"
@@ -238,13 +243,21 @@ class LakeFolder:
         return self.folder.at(target)
 
 
+_READ = "read "  # begins the key of a partition's last records; no topic's name contains a blank
 _UNSAID = {"history": "no"}  # values of keys that are missing in states of earlier versions of cdc
 _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 
 def _state(tree: dict[str, Any]) -> State:
     behind = _held(tree.get("behind", ()))  # the key is missing in states of earlier versions of cdc
-    return State(**{**tree, "history": from_tree(tree["history"]), "tables": _held(tree["tables"]), "behind": behind})
+    offsets = {name: at for name, at in tree["offsets"].items() if not name.startswith(_READ)}
+    read = {
+        name.removeprefix(_READ): tuple(ReadRecord(*each) for each in records)
+        for name, records in tree["offsets"].items()
+        if name.startswith(_READ)
+    }
+    parsed = {"history": from_tree(tree["history"]), "tables": _held(tree["tables"]), "behind": behind}
+    return State(**{**tree, **parsed, "offsets": offsets, "read": read})
 
 
 def _held(tables: Iterable[dict[str, Any]]) -> tuple[Held, ...]:

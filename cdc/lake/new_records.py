@@ -12,15 +12,20 @@ from pyspark.sql import functions as F
 from cdc.config.table_globs import copy_command
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import PromiseError, UserError
+from cdc.kafka.places import Reader
 from cdc.lake.folder import State
-from cdc.model.position import partition_name
+from cdc.model.position import partition_name, partition_of
+from cdc.model.read_record import ReadRecord, newest_record
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold
 from cdc.spark.input.records import heads
-from cdc.spark.input.spans import topic_ids
+from cdc.spark.input.spans import continued, topic_ids
+from cdc.spark.streams.transactions import COPYING
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]
+
+_LAKE = Reader("the lake", "name another folder with --to, or remove this one to have the lake made again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +33,9 @@ class Arrived:
     """The new messages up to sequence ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
 
     ``messages`` are the messages in ``new``; None if the topic of each table is read separately. ``records`` is the
-    number of new records up to ``upto``. ``last``, ``offsets``, ``transaction`` and ``gap`` are the values for the
-    next State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if
-    there are no new records.
+    number of new records up to ``upto``. ``last``, ``offsets``, ``read``, ``transaction`` and ``gap`` are the values
+    for the next State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``;
+    None if there are no new records.
     """
 
     source: Source
@@ -42,12 +47,13 @@ class Arrived:
     offsets: Mapping[str, int]
     transaction: str
     ts_us: int | None
+    read: Mapping[str, Sequence[ReadRecord]]
     gap: int = -1
 
     @classmethod
     def since(cls, state: State, source: Source, upto: int) -> Self:
         """Reads the records that follow ``state``. Raises UserError if the topics lack records that the lake needs, and
-        PromiseError if they contain too many records."""
+        PromiseError if they contain too many records, or others in place of those that the lake has."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
         # If each table has its own topic, the first run reads each topic separately. All other runs read all new
@@ -67,7 +73,7 @@ class Arrived:
         newest = next((row["newest"] for row in rows if row["last"] == upto), None)
         transaction, ts_us = (newest["transaction"], int(newest["ts_us"])) if newest else (state.transaction, None)
         merged = {**state.last, **last}
-        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us, gap)
+        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us, _last_read(rows, state), gap)
 
     def rows_of(self, names: Collection[Name]) -> DataFrame:
         """Returns all messages with rows of the tables ``names``, from the beginning of the topics."""
@@ -127,9 +133,11 @@ def refused_tables(
 
 
 def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]]:
+    offsets = {partition_of(name): offset for name, offset in state.offsets.items()}
+    offsets = continued(source.kafka, source.span, offsets, state.read, reader=_LAKE)
     rest = {}
     for partition, (begin, end) in source.span.partitions.items():
-        first = state.offsets.get(partition_name(partition), begin)
+        first = offsets.get(partition, begin)
         if first > end:
             raise UserError(
                 f"the topic ends at offset {end}, the lake was made up to offset {first}",
@@ -141,19 +149,32 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
     return rest
 
 
+def _last_read(rows: Sequence[Row], state: State) -> dict[str, tuple[ReadRecord, ...]]:
+    """Maps each partition to the last record that the lake has of it, and the last one that a copy wrote there."""
+    found = {name: (records[:1], records[1:]) for name, records in state.read.items()}
+    for row in rows:
+        last, copied = found.get(row["partition"], ((), ()))
+        found[row["partition"]] = newest_record(last, row["last_read"]), newest_record(copied, row["last_copied"])
+    return {name: (*last, *copied) for name, (last, copied) in found.items() if last}
+
+
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
     """Computes for each partition and message key: ``next``, the first offset after sequence ``upto``; ``first`` and
     ``last``, the first and last sequence up to ``upto``; ``newest``, the last record's sequence, transaction and time;
-    and ``count``, the number of records after sequence ``since`` up to ``upto``.
+    ``count``, the number of records after sequence ``since`` up to ``upto``; and, up to ``upto``, the ``last_read``
+    record and the ``last_copied`` one (as ReadRecord).
     """
-    records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
-    within = f"sequence <= {upto}"
+    columns = ("sequence", "file", "position", "transaction", "ts_us")
+    records = heads(messages, *columns).where("sequence IS NOT NULL")
+    within, record = f"sequence <= {upto}", "struct(sequence, offset, file, position, ts_us)"
     found = records.groupBy("partition", "key").agg(
         F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
         F.min(F.expr(f"IF({within}, sequence, NULL)")).alias("first"),
         F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
         F.max(F.expr(f"IF({within}, struct(sequence, transaction, ts_us), NULL)")).alias("newest"),
         F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
+        F.max(F.expr(f"IF({within}, {record}, NULL)")).alias("last_read"),
+        F.max(F.expr(f"IF({within} AND startswith(transaction, '{COPYING}'), {record}, NULL)")).alias("last_copied"),
     )
     return found.collect()
 

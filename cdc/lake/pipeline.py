@@ -201,7 +201,7 @@ class Lake:
         self.passed("removed", "")
         self.state = State(
             upto, arrived.transaction, arrived.offsets, arrived.last, state.topics, choices,
-            history_upto(history, upto), tuple(held), tuple(behind), arrived.gap,
+            history_upto(history, upto), tuple(held), tuple(behind), arrived.gap, arrived.read,
         )  # fmt: skip
         self.folder.save(self.state)
         self.passed("saved", "")

@@ -2,11 +2,13 @@
 it is an ordinary follower.
 """
 
+from collections.abc import Sequence
+
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.base_copy import SEEDS, BaseCopy, Seed, seed_of
-from cdc.consumer.state.checkpoint import CHECKPOINT, Checkpoint
+from cdc.consumer.state.checkpoint import CHECKPOINT, Checkpoint, LastChunk
 from cdc.errors import Disconnected, UserError
 
 __all__ = ["SeedBeginning", "finish", "seed_in"]
@@ -23,17 +25,21 @@ class SeedBeginning:
     in the consumer; its methods are described there.
     """
 
-    def __init__(self, resource: str, seed: Seed) -> None:
+    def __init__(self, resource: str, seed: Seed, chunks: Sequence[LastChunk]) -> None:
+        """``chunks`` are the last chunks of table copies in the stream to load, one for each partition."""
         self._resource = resource
         self._seed = seed
+        self._chunks = chunks
 
     def begin(self, session: Session) -> list[bytes]:
-        """Creates the table of marks, and returns the statement that writes the mark. The mark commits together with
-        the first checkpoint, so that the follower never has only one of the two.
+        """Creates the table of marks, and returns the statements that write the mark and the last chunks. They commit
+        together with the first checkpoint, so that the follower never has only one of them.
         """
         session.run([SEEDS.create(session.schema).encode()])
         seed = self._seed
-        return [SEEDS.insert(session.schema, self._resource, upto=seed.upto, scope=seed.scope, now="at").encode()]
+        mark = SEEDS.insert(session.schema, self._resource, upto=seed.upto, scope=seed.scope, now="at")
+        notes = [chunk.note(self._resource, schema=session.schema) for chunk in self._chunks]
+        return [each.encode() for each in (mark, *notes)]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """Returns no base copy, since a follower that cdc-seed loads is empty at first."""

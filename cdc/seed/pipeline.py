@@ -96,7 +96,9 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
-    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed), continues=False)
+    checkpoint, copied = startup.checkpoint(
+        topic, attachment=SeedBeginning(resource, seed, stream.chunks), continues=False
+    )
     event(_LOG, "seed", follower=str(follower.database), upto=seed.upto, after=checkpoint.sequence)
     loaded = _applied(startup, source, stream, checkpoint, copied)
     if loaded is not None:
@@ -221,7 +223,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
     for error in refused:
         raise error
     most = follower.consumer.batch_rows
-    return Stream(resource, parts, statements, found.heads, found.offsets, upto, most, startup.parser)
+    return Stream(resource, parts, statements, found.heads, found.offsets, upto, most, startup.parser, found.chunks)
 
 
 def _passes(startup: Startup) -> Callable[[Uri], bool]:

@@ -22,15 +22,16 @@ from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import MOST_BYTES, Transaction
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
-from cdc.consumer.state.checkpoint import TopicIdPartition
+from cdc.consumer.state.checkpoint import LastChunk, TopicIdPartition
 from cdc.errors import UserError
-from cdc.model.position import Position
+from cdc.model.position import Position, partition_name
 from cdc.model.record import SKIPPED, Record, Uri, is_event
 from cdc.seed.fold import Line
 from cdc.seed.tables import Part
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.small_data import local_frame
+from cdc.spark.streams.transactions import COPYING
 
 __all__ = [
     "NO_DATABASE",
@@ -84,7 +85,8 @@ class Stream:
     rows, and ``heads`` are the records to which the checkpoint moves, without their rows.
 
     ``offsets`` are the offsets from which a consumer continues after ``upto``; each checkpoint of the load contains
-    them. One transaction loads about ``most_rows`` rows.
+    them. One transaction loads about ``most_rows`` rows. ``chunks`` are
+    the newest records of table copies up to ``upto``, by partition.
     """
 
     resource: str
@@ -95,6 +97,7 @@ class Stream:
     upto: int
     most_rows: int
     parser: RecordParser = field(default_factory=RecordParser)
+    chunks: Sequence[LastChunk] = ()
 
     def transactions(self, lines: Iterable[Line], *, after: int) -> Iterator[Transaction]:
         """Yields the transactions after sequence ``after``; ``lines`` contain the rows, in the order of their
@@ -259,12 +262,13 @@ def require_whole(source: Source) -> None:
 class Places(NamedTuple):
     """The places of records. ``heads`` are the records to which the checkpoint moves, without their rows. ``offsets``
     are the offsets from which a consumer continues after the seed. ``newest`` maps the name of each table to the
-    sequence of its newest rows.
+    sequence of its newest rows. ``chunks`` are the newest records of table copies in each partition.
     """
 
     heads: dict[int, Head]
     offsets: dict[TopicIdPartition, int]
     newest: dict[Name, int]
+    chunks: list[LastChunk]
 
 
 def places(
@@ -293,19 +297,27 @@ def places(
     newest = {
         name: each.newest for row in found for each in row["newest"] if (name := table_name(each.uri)) is not None
     }
-    return Places(heads, offsets, newest)
+    ids = {partition_name((each.topic, each.number)): each for each in offsets}
+    chunks = [
+        LastChunk(at["sequence"], at["ts_us"], ids[row["partition"]], at["offset"] + 1)
+        for row in found
+        if (at := row["copied"]) is not None
+    ]
+    return Places(heads, offsets, newest, chunks)
 
 
 def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
     """Aggregates the records of each partition.
 
-    The columns are ``count``, ``next``, ``heads`` and ``newest``. ``count`` is the number of records through ``upto``,
-    and ``next`` is the first offset after these records, or NULL. ``heads`` contains the sequence, file, position,
-    transaction and ts_us of the records with the ``wanted`` sequences. ``newest`` contains the URI and the newest
-    sequence of each table with rows through ``upto``.
+    The columns are ``count``, ``next``, ``heads``, ``newest`` and ``copied``. ``count`` is the number of records
+    through ``upto``, and ``next`` is the first offset after these records, or NULL. ``heads`` contains the sequence,
+    file, position, transaction and ts_us of the records with the ``wanted`` sequences. ``newest`` contains the URI and
+    the newest sequence of each table with rows through ``upto``. ``copied`` is the newest record of a table copy: its
+    sequence, ts_us and offset.
     """
     numbers = [{"sequence": each} for each in sorted(wanted)]
     marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))
+    is_copied = f"sequence <= {upto} AND startswith(transaction, '{COPYING}')"
     one = F.expr("IF(marked, struct(sequence, file, position, transaction, ts_us), NULL)")
     heads = outline.where("sequence IS NOT NULL").join(F.broadcast(marked), "sequence", "left")
     of_uris = heads.groupBy("partition", "uri").agg(
@@ -313,9 +325,11 @@ def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> Da
         F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
         F.collect_list(one).alias("heads"),
         F.max(F.expr(f"IF(sequence <= {upto}, sequence, NULL)")).alias("newest"),
+        F.max(F.expr(f"IF({is_copied}, struct(sequence, ts_us, offset), NULL)")).alias("copied"),
     )
     newest = F.expr("IF(uri IS NOT NULL AND newest IS NOT NULL, struct(uri, newest), NULL)")
     return of_uris.groupBy("partition").agg(
         F.sum("count").alias("count"), F.min("next").alias("next"),
         F.flatten(F.collect_list("heads")).alias("heads"), F.collect_list(newest).alias("newest"),
+        F.max("copied").alias("copied"),
     )  # fmt: skip

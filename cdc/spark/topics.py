@@ -6,18 +6,19 @@ from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.config.profile import Profile
+from cdc.config.profile import Kafka, Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
+from cdc.kafka.places import Reader
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names, with_lower_case_names
 from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
-from cdc.spark.input.spans import Span, span, topic_ids
+from cdc.spark.input.spans import Span, continued, span, topic_ids
 from cdc.spark.job.session import configure_for, log_stage
 from cdc.spark.lag import intervals, read_entries
-from cdc.spark.state.coverage import Held, lines_read
+from cdc.spark.state.coverage import START_OVER, Held, lines_read
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Replication", "Topics", "read_topics"]
@@ -79,7 +80,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     """Reads both topics from where ``state`` ends to their present ends, and configures Spark for their size.
 
     Raises UserError if the brokers do not answer, if a topic does not exist or is not the topic of the state, and if
-    files of the state are missing or damaged.
+    files of the state are missing or damaged; UserError or PromiseError if brokers have lost what the state covers.
     """
     profiles = replication.profiles
     # The end of the follower's topic is read first, so that the leader's records that led to the follower's records are
@@ -89,7 +90,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
         replication = replication.folded()
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     held = state.load(ids) if state else None
-    new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
+    new = {side: _new(each, profiles[side].kafka, held, side) for side, each in spans.items()}
     size = sum(each.size for each in new.values())
     configure_for(spark, size)
     log_stage("reading both topics", records=size)
@@ -106,6 +107,15 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
         held=held,
         folds_names=folds_names,
     )
+
+
+def _new(span: Span, kafka: Kafka, held: Held | None, side: str) -> Span:
+    """Returns the part of ``span`` that the state does not cover. Raises UserError and PromiseError if brokers have
+    lost what it covers, and it is not in the topics again."""
+    if held is None:
+        return span
+    reader = Reader(f"the state, which covers the {side}'s topic,", START_OVER)
+    return span.after(continued(kafka, span, held.offsets[side], held.read.get(side, {}), reader=reader))
 
 
 def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, Span]) -> DataFrame:

@@ -262,7 +262,8 @@ class Broker:
     def newest_within(self, _: Any, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Message]:
         """``cdc.kafka.partitions.newest_within``."""
         found = {each: next(self._from_end(each, committed=True, end=end), None) for each, (_, end) in ranges.items()}
-        return {each: message for each, message in found.items() if message is not None}
+        begins = {each: begin for each, (begin, _) in ranges.items()}
+        return {each: message for each, message in found.items() if message and (message.offset() or 0) >= begins[each]}
 
     def oldest(self, _: Any, partition: Partition, *, passes: Callable[[Message], bool]) -> Message | None:
         """``cdc.kafka.partitions.oldest``."""

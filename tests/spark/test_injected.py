@@ -156,6 +156,10 @@ def meddle(pair: Pair, database: str) -> None:
         "DROP TABLE passing",
         "SET SESSION sql_log_bin = 0",
         "UPDATE keyless SET name = 'Jane' WHERE name = 'Jill'",
+        f"INSERT INTO cdc.chunks VALUES ('{database}', 1, 1, 't', 0, 'id', 1)",
+        "SET SESSION sql_log_bin = 1",
+        # The way out of CDC-TOPIC-OTHER-CHUNK is no foreign write.
+        f"DELETE FROM cdc.chunks WHERE resource = '{database}'",
         database=database,
     )
     pair.pass_over(f"UPDATE {database}.lost SET name = 'eins' WHERE id = 1")

@@ -130,10 +130,14 @@ def test_a_follower_of_the_topics_alone(pair: Pair, spark: SparkSession, tmp_pat
     database = "a_follower_of_the_topics_alone"
     run_well("cdc-producer", pair.capture, "--until-current")
     pair.on_leader(f"CREATE DATABASE {database}", f"USE {database}", *HISTORY)
-    run_well("cdc-producer", pair.source, "--until-current")
+    run_well("cdc-producer", pair.source, "--until-current", "--copy", f"{database}.filled")
     loaded = seed(pair.source, pair.target, spark)
     assert loaded is not None
     assert content(pair.follower, database) == content(pair.leader, database)
+    newest = [each.sequence for each in records(pair.source) if each.of_copy][-1]
+    with pair.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT sequence FROM cdc.chunks")
+        assert cursor.fetchall() == ((newest,),), "the consumer compares it with the topic"
     assert not numbers_given_twice(pair.follower, records(pair.source))
     with pytest.raises(UserError, match=r"the follower has applied records of .* before"):
         seed(pair.source, pair.target, spark)

@@ -107,7 +107,7 @@ def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tupl
         return [], before
     target = before.advanced(last=batch.last, offsets=batch.offsets)
     tail = [*notes, Statement(before.advance(target, last=batch.last).encode(), 1)]
-    also = [text for text in (target.move(batch.offsets), target.note_chunk()) if text]
+    also = [text for text in (target.move(batch.offsets), target.note_chunk(last=batch.last)) if text]
     return [*tail, *(Statement(text.encode()) for text in also)], target
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 
@@ -29,13 +29,14 @@ from cdc.kafka.partitions import (
     require_others_empty,
     windows,
 )
+from cdc.kafka.places import Place, place_of
 from cdc.kafka.topics import admin_client, known_topics
 from cdc.model.commit_entry import Commits, Mark
-from cdc.model.position import Partition, Position
-from cdc.model.record import Record, is_event, position_in_head, time_in_head
+from cdc.model.position import Partition
+from cdc.model.record import Record, is_event
 from cdc.service.logs import event
 
-__all__ = ["GroupOffsets", "KafkaReader", "Place", "Topic", "note_of"]
+__all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
 
 # Seconds between two commits. A producer that copies tables waits for these offsets; tools that show the lag poll much
 # less often.
@@ -105,20 +106,6 @@ class Topic:
     name: str
     id: str
     ranges: dict[int, tuple[int, int]]
-
-
-class Place(NamedTuple):
-    """The place of a record in a topic and in the binlog: the ``offset`` of its first message, its ``sequence``, and
-    its ``position`` in the leader's binlog. ``ts_us`` is the time of its commit, or at which a chunk was read; None if
-    it is unknown. ``epoch`` is 0 if the record was written in a Kafka transaction. Otherwise
-    it is the number of the producer's start, after which the record was written (module kafka.fragments).
-    """
-
-    offset: int
-    sequence: int
-    position: Position
-    epoch: int = 0
-    ts_us: int | None = None
 
 
 class KafkaReader:
@@ -280,7 +267,7 @@ class KafkaReader:
         """
         low, high = topic.ranges[number]
         partition, offsets = (topic.name, number), (low, min(before, high))
-        found = windows(self._consumer, partition, offsets, pick=_place_of, first=1, group=self._group)
+        found = windows(self._consumer, partition, offsets, pick=place_of, first=1, group=self._group)
         try:
             yield from self._not_void(found, partition)
         except Disconnected as error:
@@ -305,7 +292,7 @@ class KafkaReader:
         own = {**self._connection, "group.id": self._group}
         for (topic, number, _), offset in offsets.items():
             try:
-                found = backwards(own, (topic, number), end=offset, pick=_place_of)
+                found = backwards(own, (topic, number), end=offset, pick=place_of)
                 newest = next(
                     (each for each in self._not_void(found, (topic, number)) if each.sequence <= sequence), None
                 )
@@ -317,18 +304,28 @@ class KafkaReader:
                 return newest
         return None
 
+    def newest_places(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Place]:
+        """Returns the place of the newest message in a range of offsets of each partition; the result lacks those whose
+        newest message does not begin a record. Raises Unreachable if the brokers can't be reached, PromiseError for a
+        message that is not a record.
+        """
+        return {each: place for each, message in self._newest(ranges).items() if (place := place_of(message))}
+
     def newest_sequences(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         """Returns the sequence of the newest message in a range of offsets of each partition; the result lacks those
         whose newest message is no record. Raises Unreachable if the brokers can't be reached, PromiseError for a
         message that is not a record.
         """
+        found = self._newest(ranges)
+        return {each: newest for each, message in found.items() if (newest := _sequence_of(message)) is not None}
+
+    def _newest(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Message]:
         try:
-            found = newest_within({**self._connection, "group.id": self._group}, ranges)
+            return newest_within({**self._connection, "group.id": self._group}, ranges)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
-        return {each: newest for each, message in found.items() if (newest := _sequence_of(message)) is not None}
 
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
         """Returns the offset after the last message of each partition, including uncommitted messages; None if the
@@ -474,19 +471,3 @@ def _sequence_of(message: Message) -> int | None:
         return fragment.sequence
     where = f"{message.topic()}/{message.partition()}/{message.offset()}"
     return None if is_event(value) else Record.parse(value, where=where).sequence
-
-
-def _place_of(message: Message) -> Place | None:
-    """Returns the place of the record that begins with ``message``, or None if ``message`` is a mark, a later fragment
-    of a record, or about an event that belongs to no record.
-    """
-    headers, value = dict(message.headers() or ()), message.value() or b""
-    stamp, offset, fragment = stamp_of(message, headers), message.offset() or 0, Fragment.of(message, headers)
-    if stamp.is_mark or (fragment is not None and fragment.number > 0) or is_event(value):
-        return None
-    where = f"{message.topic()}/{message.partition()}/{offset}"
-    if fragment is not None:
-        position = position_in_head(value, where=where)
-        return Place(offset, fragment.sequence, position, stamp.epoch, time_in_head(value))
-    record = Record.parse(value, where=where)
-    return Place(offset, record.sequence, record.position, stamp.epoch, record.ts_us)

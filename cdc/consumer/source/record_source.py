@@ -16,10 +16,11 @@ from confluent_kafka import Message
 from cdc.config.topic_names import Topics
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import Located
-from cdc.consumer.source.reader import KafkaReader, Place, Topic
+from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.merged_topics import MergedTopics
+from cdc.kafka.places import Place
 from cdc.model.commit_entry import Commits
 from cdc.model.position import Position
 from cdc.service.logs import event

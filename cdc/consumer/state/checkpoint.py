@@ -79,8 +79,10 @@ CHUNKS = OwnTable(
   topic_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'tells a topic from its successor',
   next_offset BIGINT NOT NULL
     """,
+    key=("topic", "number"),
 )
-"""The table with the last chunk that the follower has applied. A leader has no row before the first chunk."""
+"""The table with the last chunk of each partition that the follower has applied. A leader has no row before the first
+chunk; in a table that an earlier version of cdc has made it has one for all partitions."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -94,8 +96,8 @@ class TopicIdPartition(NamedTuple):
 
 
 class LastChunk(NamedTuple):
-    """The last chunk of a table copy that the follower has applied: its sequence, the time at which its rows were read,
-    its partition, and the offset after it.
+    """The last chunk of a table copy in a partition that the follower has applied: its sequence, the time at which its
+    rows were read, its partition, and the offset after it.
     """
 
     sequence: int
@@ -105,15 +107,27 @@ class LastChunk(NamedTuple):
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
-        """Returns the query for the row of a leader's last chunk. ``from_rows`` parses its result."""
+        """Returns the query for the last chunks of a leader. ``from_rows`` parses its result."""
         return CHUNKS.select(schema, resource, "sequence, ts_us, topic, number, topic_id, next_offset")
 
     @classmethod
-    def from_rows(cls, rows: Sequence[tuple[Any, ...]]) -> Self | None:
-        """Parses the result of the query; None if no chunk was applied."""
+    def from_rows(cls, rows: Sequence[tuple[Any, ...]]) -> dict[TopicIdPartition, Self]:
+        """Parses the result of the query, by partition; empty if no chunk was applied."""
+        found = {}
         for sequence, ts_us, topic, number, topic_id, offset in rows:
-            return cls(int(sequence), int(ts_us), TopicIdPartition(topic, int(number), topic_id), int(offset))
-        return None
+            partition = TopicIdPartition(topic, int(number), topic_id)
+            found[partition] = cls(int(sequence), int(ts_us), partition, int(offset))
+        return found
+
+    def note(self, resource: str, *, schema: str) -> str:
+        """Returns the statement that stores this as the partition's last chunk of a leader."""
+        topic, number, topic_id = self.partition
+        values = (
+            f"{quoted(resource)}, {self.sequence}, {self.ts_us}, {quoted(topic)}, {number}, {quoted(topic_id)}, "
+            f"{self.next_offset}"
+        )
+        columns = "resource, sequence, ts_us, topic, number, topic_id, next_offset"
+        return f"REPLACE INTO {CHUNKS.within(schema)} ({columns}) VALUES ({values})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class Checkpoint:
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
     own database, which contains the checkpoint. ``ts_us`` is the time at which the leader committed the last applied
     record, and ``position`` is the position of the record's event in the leader's binlog; both are None before the
-    first record. ``chunk`` is the last chunk that the follower has applied.
+    first record. ``chunks`` are the last chunks that the follower has applied, by partition.
     """
 
     resource: str
@@ -135,7 +149,7 @@ class Checkpoint:
     schema: str = CHECKPOINT_DATABASE
     ts_us: int | None = None
     position: Position | None = None
-    chunk: LastChunk | None = None
+    chunks: Mapping[TopicIdPartition, LastChunk] = field(default_factory=dict)
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
@@ -179,17 +193,17 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """Returns the checkpoint as it is after all records up to ``last`` were applied."""
-        chunk = self.chunk
+        chunks = self.chunks
         if last.operation == COPY:  # a chunk is a batch of its own, so the offset is the one after it
             ((partition, offset),) = offsets.items()
-            chunk = LastChunk(last.sequence, last.ts_us, partition, offset)
+            chunks = {**chunks, partition: LastChunk(last.sequence, last.ts_us, partition, offset)}
         return replace(
             self,
             sequence=last.sequence,
             offsets={**self.offsets, **offsets},
             ts_us=last.ts_us,
             position=last.position,
-            chunk=chunk,
+            chunks=chunks,
         )
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
@@ -234,16 +248,14 @@ class Checkpoint:
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
 
-    def note_chunk(self) -> str | None:
-        """Returns the statement that stores the last chunk, if that is the last applied record; otherwise None."""
-        if self.chunk is None or self.chunk.sequence != self.sequence:
+    def note_chunk(self, *, last: Record) -> str | None:
+        """Returns the statement that stores the chunk ``last``, if that is the last applied record and a chunk; None
+        otherwise.
+        """
+        if last.operation != COPY:
             return None
-        sequence, ts_us, (topic, number, topic_id), offset = self.chunk
-        values = (
-            f"{quoted(self.resource)}, {sequence}, {ts_us}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset}"
-        )
-        columns = "resource, sequence, ts_us, topic, number, topic_id, next_offset"
-        return f"REPLACE INTO {CHUNKS.within(self.schema)} ({columns}) VALUES ({values})"
+        chunk = next(each for each in self.chunks.values() if each.sequence == last.sequence)
+        return chunk.note(self.resource, schema=self.schema)
 
     def require_same(self, position: Position, ts_us: int | None, where: str) -> None:
         """Raises PromiseError if a record with the sequence of the last applied one is another record. ``position`` and

@@ -3,7 +3,7 @@ could not judge.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,13 +27,16 @@ from cdc.kafka.partitions import (
     newest_within,
     require_first_only,
 )
+from cdc.kafka.places import Reader, offsets_behind
 from cdc.kafka.topics import known_topics, required_topics
 from cdc.model.commit_entry import Commits, Mark
-from cdc.model.position import Partition, partition_name
+from cdc.model.position import Partition, partition_name, partition_of
+from cdc.model.read_record import ReadRecord
 from cdc.model.record import Record
 
 __all__ = [
     "Span",
+    "continued",
     "early_reasons",
     "left_out_notes",
     "left_out_rows",
@@ -131,6 +134,26 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
     names = sorted({topic for topic, _ in span.partitions})
     with _broker_errors_as_user_errors(kafka):
         return {name: topic.topic_id for name, topic in required_topics(_properties(kafka), names).items()}
+
+
+def continued(
+    kafka: Kafka,
+    span: Span,
+    offsets: Mapping[Partition, int],
+    read: Mapping[str, Sequence[ReadRecord]],
+    *,
+    reader: Reader,
+) -> dict[Partition, int]:
+    """Returns the ``offsets`` at which a reader continues in ``span``. ``read`` are the records that it has read last,
+    by the names of partitions: where one is at another offset now, since brokers have lost it and it was written again,
+    the reader continues behind it.
+
+    Raises UserError if a topic ends before such a record, PromiseError if another record has taken its place, and
+    UserError if the brokers do not answer.
+    """
+    of_partitions = {partition_of(name): records for name, records in read.items()}
+    with _broker_errors_as_user_errors(kafka):
+        return offsets_behind(_properties(kafka), of_partitions, offsets, span.partitions, span.marks, reader=reader)
 
 
 def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:

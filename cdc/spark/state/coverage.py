@@ -17,6 +17,7 @@ from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.model.position import Partition, partition_name
+from cdc.model.read_record import ReadRecord, newest_record
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.ddl.lineage import END, Name, Segment
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -25,7 +26,7 @@ from cdc.spark.input.small_data import in_one_part, is_tiny
 from cdc.spark.input.spans import Span
 from cdc.spark.lag import Transit
 from cdc.spark.streams.contents import Contents
-from cdc.spark.streams.transactions import IdRange, TransactionIds, id_ranges, with_ranges
+from cdc.spark.streams.transactions import COPYING, IdRange, TransactionIds, id_ranges, with_ranges
 from cdc.spark.streams.watermark import Watermark
 
 __all__ = [
@@ -69,8 +70,9 @@ class Held:
     """The state that earlier audits saved.
 
     Some fields determine, for each side, where the next audit continues: ``next`` is the first sequence that is not
-    covered; ``offsets`` are the offsets from which to read each partition of the side's topics; ``arrivals`` is the
-    offset from which to read the side's commit log.
+    covered; ``offsets`` are the offsets from which to read each partition of the side's topics; ``read`` maps the name
+    of each partition to its last covered records (``model.read_record``); ``arrivals`` is the offset from which to read
+    the side's commit log.
 
     Some fields describe rows: ``layers`` contains both sides' columns (``row_drift.JOINED``), and the ``generation`` of
     each row's layer. The first layer contains ``rows`` rows, and the later layers contain ``above`` rows. ``open``
@@ -98,6 +100,7 @@ class Held:
     records: DataFrame
     kept: int
     ids: TransactionIds | None = None
+    read: Mapping[str, Mapping[str, Sequence[ReadRecord]]] = field(default_factory=dict)
 
     @property
     def covered(self) -> int:
@@ -168,20 +171,29 @@ def needed_later(covered: Covered) -> DataFrame:
     return needed.unionByName(others.join(shown, ["side", "sequence"], "left_semi"))
 
 
-def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
+def offsets_after(covered: Covered, held: Held | None) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """Computes the offsets at which the next audit continues, by side and partition: the offset of the first record
     that this audit did not cover or, if there is no such record, the end of the partition.
+
+    Returns also, by side and partition, the last covered record and, if a table copy wrote some there, the last one of
+    those.
     """
     found = {
         side: {partition_name(partition): at for partition, at in held.offsets[side].items()} if held else {}
         for side in SIDES
     }
+    read = {side: dict(held.read.get(side, {})) if held else {} for side in SIDES}
     for side, span in covered.spans.items():
         if span.limit is None:
             found[side] |= {partition_name(partition): end for partition, (_, end) in span.partitions.items()}
     ends = F.when(F.col("side") == LEADER, covered.ends[LEADER]).otherwise(covered.ends[FOLLOWER])
     new = F.min(F.when(F.col("sequence") > ends, F.col("offset"))).alias("new")
-    for row in covered.records.groupBy("side", "partition").agg(new, F.max("offset").alias("last")).collect():
+    record = F.struct("sequence", "offset", "file", "position", "ts_us")
+    is_read = F.col("valid") & (F.col("sequence") <= ends)
+    last = F.max(F.when(is_read, record)).alias("last_read")
+    copied = F.max(F.when(is_read & F.col("transaction").startswith(COPYING), record)).alias("last_copied")
+    of_partitions = covered.records.groupBy("side", "partition")
+    for row in of_partitions.agg(new, F.max("offset").alias("last"), last, copied).collect():
         side, name = row["side"], row["partition"]
         if row["new"] is not None:
             found[side][name] = row["new"]
@@ -189,7 +201,10 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
             # Records beyond the span's limit exist and were not read, so the next audit continues after the last record
             # that was read.
             found[side][name] = row["last"] + 1
-    return found
+        known = read[side].get(name, ())
+        both = newest_record(known[:1], row["last_read"]), newest_record(known[1:], row["last_copied"])
+        read[side][name] = (*both[0], *both[1])
+    return found, read
 
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:

@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.model.position import partition_of
+from cdc.model.read_record import ReadRecord
 from cdc.spark.folders import Folder, InUseError, LocalFolder, Lock
 from cdc.spark.hadoop_folder import HadoopFolder
 from cdc.spark.input.small_data import local_frame
@@ -131,6 +132,10 @@ class StateStore:
             records=frames["records"],
             kept=self._parts.lines("records"),
             ids=ids_from_json(pointer.get("ids")),
+            read={
+                side: {name: tuple(ReadRecord(*each) for each in records) for name, records in of_side.items()}
+                for side, of_side in pointer.get("read", {}).items()  # earlier versions of cdc kept none
+            },
         )
 
     def save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
@@ -180,6 +185,7 @@ class StateStore:
         known = {**self._parts.counts(parts), **counts}
         # An upper bound for the rows of a layer that an earlier version of cdc did not count.
         most = below.above if below else 0
+        offsets, read = offsets_after(covered, held)
         self._point_to(number, {
             **self._identity,
             "parts": parts,
@@ -190,7 +196,8 @@ class StateStore:
             "above": sum(known.get(part_key(each, "rows"), most) for each in parts["rows"][1:]),
             "opened": counts.get(part_key(number, "open"), 0),
             "next": {side: end + 1 for side, end in covered.ends.items()},
-            "offsets": offsets_after(covered, held),
+            "offsets": offsets,
+            "read": read,
             "arrivals": arrivals_after(covered, held),
             "contents": contents_to_json(covered),
             "ids": ids_to_json(ids_after(covered, held)),

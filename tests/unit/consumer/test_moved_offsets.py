@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
-from cdc.consumer.chunk_check import require_same_chunk
+from cdc.consumer.chunk_check import require_same_chunks
 from cdc.consumer.moved_offsets import continued_in_many
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import KafkaReader, Topic
@@ -133,10 +134,10 @@ def chunk_refused(patch: pytest.MonkeyPatch, log: list[tuple[int, ...]], *, low:
     """
     reader, topic = reader_of(patch, {"a": log}), Topic("a", "id", {0: (low, len(log))})
     try:
-        require_same_chunk(Checkpoint("r", "t", "id", sequence, chunk=CHUNK), {"a": topic}, reader.places)
+        require_same_chunks(Checkpoint("r", "t", "id", sequence, chunks={PLACES["a"]: CHUNK}), {"a": topic}, reader)
     except PromiseError as error:
         assert error.code == "CDC-TOPIC-OTHER-CHUNK"
-        assert "record 2, the last chunk" in str(error)
+        assert "record 2, a chunk" in str(error)
         return True
     return False
 
@@ -165,10 +166,22 @@ def test_a_chunk_is_kept_until_the_next_one() -> None:
         b'"operation":{"Copy":{"after":null,"upto":null,"rows":[]}}}',
         where="here",
     )
-    before = Checkpoint("r", "t", "id", 4, chunk=CHUNK)
+    before = Checkpoint("r", "t", "id", 4, chunks={PLACES["a"]: CHUNK})
     at = before.advanced(last=chunk, offsets={PLACES["b"]: 6})
-    assert at.chunk == LastChunk(5, 8, PLACES["b"], 6)
-    assert "REPLACE INTO `cdc`.`chunks`" in (at.note_chunk() or "")
-    behind = at.advanced(last=Record.parse(text(6, 20), where="here"), offsets={PLACES["a"]: 9})
-    assert behind.chunk == at.chunk
-    assert behind.note_chunk() is None
+    assert at.chunks == {PLACES["a"]: CHUNK, PLACES["b"]: LastChunk(5, 8, PLACES["b"], 6)}
+    assert "REPLACE INTO `cdc`.`chunks`" in (at.note_chunk(last=chunk) or "")
+    last = Record.parse(text(6, 20), where="here")
+    behind = at.advanced(last=last, offsets={PLACES["a"]: 9})
+    assert behind.chunks == at.chunks
+    assert behind.note_chunk(last=last) is None
+
+
+def test_a_chunk_of_each_topic_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chunk in topic a was read again; the one that was applied last, in topic b, is there."""
+    later = LastChunk(5, 8, PLACES["b"], 2)
+    checkpoint = Checkpoint("r", "t", "id", 9, chunks={each.partition: each for each in (CHUNK, later)})
+    topics = {name: Topic(name, "id", {0: (0, 2)}) for name in "ab"}
+    for time in (7, 8):
+        reader = reader_of(monkeypatch, {"a": [(0, 10), (2, 12, time)], "b": [(1, 11), (5, 15, 8)]})
+        with pytest.raises(PromiseError, match="record 2") if time != CHUNK.ts_us else nullcontext():
+            require_same_chunks(checkpoint, topics, reader)

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.preflight import continued
-from cdc.consumer.source.reader import Place, Topic
+from cdc.consumer.source.reader import Topic
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
+from cdc.kafka.places import Place
 from cdc.model.position import Position
 
 PARTITION = TopicIdPartition("toys", 0, "id")

@@ -10,6 +10,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.lake.commits import Note, Written
 from cdc.lake.folder import Held, LakeFolder, State
 from cdc.lake.pipeline import Lake
+from cdc.model.read_record import ReadRecord
 from cdc.spark.folders import LocalFolder
 from cdc.spark.frames.schema_history import NOTHING
 from cdc.spark.frames.typed import Options
@@ -19,6 +20,7 @@ IDENTITY = {"format": "delta", "resource": "l", "topic": "t", "layout": "single"
 STATE = State(
     9, "gtid:4", {"t/0": 12}, {"flv://l/d/t": 8}, {"t": "id"}, {"zero_dates": "null"}, HISTORY,
     (Held(("d", "t"), "d/t", 3), Held(("d", "é"), "d/~e9~", 1 << 60)),
+    read={"t/0": (ReadRecord(9, 11, "b.1", 4, 5), ReadRecord(7, 9, "b.1", 3, 4)), "u/0": ()},
 )  # fmt: skip
 
 
