@@ -2,7 +2,7 @@
 readers still need.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,30 +21,41 @@ __all__ = ["all_marks", "located"]
 _MARK_OFFSETS = 2
 
 
-def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
+def located(
+    properties: Mapping[str, Any],
+    partition: Partition,
+    marks: Collection[Mark],
+    *,
+    next_sequence: int,
+    resource: str,
+) -> tuple[Mark, ...]:
     """Finds the offsets of ``marks``, and returns the marks that readers still need; to be called once all transactions
     in the partition have ended.
 
     A mark is the first message of a producer that writes without Kafka transactions. It is committed together with the
     first entry that names it, so that entry does not contain the mark's offset. A mark that is not found was rolled
     back, and its producer has written nothing. The newest mark is kept even so, since its number decides the number of
-    the next mark. Raises the errors of ``backwards``.
+    the next mark.
+
+    Readers may see two marks of one number, of which the first one counts: if the brokers lose the end of a transaction
+    that was rolled back, the next end commits its mark, too. All of them come after the newest mark whose offset is
+    known, and after the records before ``next_sequence`` that its producer has written. Raises the errors of
+    ``backwards``.
     """
     if not marks:
         return ()
-    unknown = {mark.epoch for mark in marks if mark.offset < 0}
-    found: dict[int, int] = {}
-    for message in backwards(properties, partition, pick=_without_value) if unknown else ():
-        stamp = stamp_of(message)
-        # Only the newest marks lack an offset, so they are near the end of the partition: the entry after the entry
-        # that names a mark contains its offset.
-        if stamp.is_mark and stamp.epoch in unknown:
-            found[stamp.epoch] = message.offset() or 0
-        if found.keys() == unknown:
-            break
     begin = begin_offsets(properties, [partition])[partition]
-    known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, -1)) for mark in marks]
-    return _mattering(_not_lost(properties, partition, known, begin), begin)
+    there = _not_lost(properties, partition, tuple(marks), begin)
+    unknown = {mark.epoch for mark in there if mark.offset < 0}
+    epoch, newest = max(((mark.epoch, mark.offset) for mark in there if mark.offset >= 0), default=(0, -1))
+    found: dict[int, int] = {}
+    for stamp, offset, sequence in _stamps(properties, partition, resource) if unknown else ():
+        if stamp.is_mark and stamp.epoch in unknown:
+            found[stamp.epoch] = offset
+        elif offset <= newest or (stamp.epoch == epoch and not stamp.is_mark and sequence < next_sequence):
+            break
+    known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, -1)) for mark in there]
+    return _mattering(known, begin)
 
 
 def _not_lost(properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], begin: int) -> Sequence[Mark]:
@@ -86,7 +97,8 @@ def all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tup
     properties, partition = topics.properties, (topics.names.topic, 0)
     if committed is None:
         return ()
-    marks = located(properties, partition, committed.marks)
+    following = committed.next_sequence
+    marks = located(properties, partition, committed.marks, next_sequence=following, resource=resource)
     if topics.names.layout != SINGLE:
         return marks
     there = tuple(mark for mark in marks if mark.offset >= 0)
@@ -95,7 +107,8 @@ def all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tup
     # The brokers have lost the newest mark. The entry no longer names marks for which it stood, and a replaced producer
     # may have written records again that the entry counts, so none of them ends the search.
     found = _unannounced(properties, partition, there, 0, resource)
-    return tuple(sorted({mark.epoch: mark for mark in (*marks, *found)}.values()))
+    # The first one of several marks with one number counts.
+    return tuple(sorted({mark.epoch: mark for mark in (*marks, *reversed(found))}.values()))
 
 
 def _unannounced(
@@ -111,12 +124,7 @@ def _unannounced(
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
     newest = max((mark.offset for mark in marks), default=-1)
-
-    def placed(message: Message) -> tuple[Stamp, int, int]:
-        stamp, value = stamp_of(message), message.value()
-        return stamp, message.offset() or 0, -1 if value is None else sequence_of(message, resource)
-
-    for stamp, offset, sequence in backwards(properties, partition, pick=placed):
+    for stamp, offset, sequence in _stamps(properties, partition, resource):
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
         # Unknown marks come after the newest known mark, so the search ends there.
@@ -125,8 +133,11 @@ def _unannounced(
     return tuple(reversed(found))
 
 
-def _without_value(message: Message) -> Message:
-    """Returns the message with an empty value in place of its value, to save memory: many messages are read at once."""
-    if message.value() is not None:
-        message.set_value(b"")
-    return message
+def _stamps(properties: Mapping[str, Any], partition: Partition, resource: str) -> Iterator[tuple[Stamp, int, int]]:
+    """Yields the stamp, the offset and the record's sequence (-1 for a mark) of each message, newest first."""
+
+    def placed(message: Message) -> tuple[Stamp, int, int]:
+        stamp, value = stamp_of(message), message.value()
+        return stamp, message.offset() or 0, -1 if value is None else sequence_of(message, resource)
+
+    return backwards(properties, partition, pick=placed)

@@ -387,8 +387,12 @@ class KafkaSink:
         if self._plain is not None and not self._marks:
             # The mark is written after the entry: a topic with a mark and no entry would look like another client's
             # topic.
-            write_mark(self._transactions, self._topics, Mark(1, -1), self._resource, self.entry or entry)
-            self._marks = located(self._topics.properties, (self._names.topic, 0), [Mark(1, -1)])
+            written, mark, partition = self.entry or entry, Mark(1, -1), (self._names.topic, 0)
+            write_mark(self._transactions, self._topics, mark, self._resource, written)
+            following = written.next_sequence
+            self._marks = located(
+                self._topics.properties, partition, [mark], next_sequence=following, resource=self._resource
+            )
             self._stamp = stamp(self._marks)
 
     def check(self) -> None:

@@ -25,15 +25,15 @@ SEEDS = {
     "per_table chunks": [202],
     # The first entry of a stream was rolled back together with the transaction after it.
     "single chunks": [7_001_377],
-    # Records of an aborted transaction, whose end was lost, became visible with the next one.
-    "plain lost": [117, 8_001_698],
+    # Records of an aborted transaction, whose end was lost, became visible with the next one (61004239: a mark, too).
+    "plain lost": [117, 8_001_698, 61_004_239],
     # A new epoch's first batch, or the rest of a record, came behind records that were lost after its start had seen
     # them (without Kafka transactions: 8001698, of which the producer saw a half record as a whole).
     "single lost": [15, 40, 61],
     "per_table lost": [162, 1068],
-    # A follower had applied a lost chunk, which was read again; a reader passed over another record under a number that
-    # an earlier run had read.
-    "per_table lost chunks": [178, 2471],
+    # A follower had applied a lost chunk (61000292: not the last one), which was read again; a reader passed over
+    # another record under a number that an earlier run had read.
+    "per_table lost chunks": [178, 2471, 61_000_292],
     # Readers saw a record of XA, which was logged before the one that was to be written before it.
     "per_table XA": [301_114, 304_900],
 }
