@@ -24,6 +24,7 @@ from tests.harness.plain_reader import PlainReader
 from tests.harness.programs import records, run, run_well, running, write_profile
 from tests.harness.wait import until
 from tests.integration.pair.test_three_brokers import await_replicas, started
+from tests.spark.test_cdc_audit import environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -58,6 +59,7 @@ class Stream:
     name: str
     source: Path
     target: Path
+    capture: Path
     topics: tuple[str, ...]
     producer: str = "stopped"
     ahead: bool = False
@@ -121,6 +123,8 @@ def test_no_wrong_copy_after_an_unclean_election(
         faults = [fault for each in streams for fault in finished(cluster, each, leader, follower)]
         if mode != "pertable":
             faults += [f"{each.name}: {each.ended}" for each in streams if each.ended[-1] != "equal"]
+        if internal == "three":
+            faults += [fault for each in streams if each.ended[-1] == "equal" for fault in audited(each)]
         with capsys.disabled():
             print(f"\n{mode}, {internal}:", *(f"{each.name}: {', '.join(each.ended)}" for each in streams),
                   sep="\n  ")  # fmt: skip
@@ -211,6 +215,15 @@ def finished(cluster: KafkaCluster, each: Stream, leader: MySql, follower: MySql
             yield f"{each.name}: {rows(follower, each.name)} is not {rows(leader, each.name)}"
 
 
+def audited(each: Stream) -> Iterator[str]:
+    """Yields what is wrong with the audit of a follower that equals its leader."""
+    run_well("cdc-producer", each.capture, "--until-current")
+    sides = "--leader", each.source, "--follower", each.capture, "--consumer", each.target
+    done = run("cdc-audit", *sides, "--report", each.capture.with_suffix(".report"), env=environment())
+    if done.returncode:
+        yield f"{each.name}: {done.stdout}{done.stderr}"
+
+
 def stream(
     folder: Path, leader: MySql, follower: MySql, cluster: KafkaCluster, name: str, mode: dict[str, Any]
 ) -> Stream:
@@ -225,11 +238,16 @@ def stream(
         )
         for server in (leader, follower)
     )  # fmt: skip
+    theirs = {each: kafka[each] for each in ("bootstrap_servers", "replicas", "librdkafka")}
+    capture = write_profile(
+        folder, follower, cluster.brokers[0], name=f"{name}-capture", filters={"include_dbs": [name, "cdc"]},
+        kafka=theirs,
+    )  # fmt: skip
     own = [f"{name}.mysql_binlog_events", *(f"{name}.{name}_{table}" for table in TABLES)]
     topics = [f"{name}.commits", *(own if mode.get("layout") else [name])]
     create(cluster, {topic: 1 for topic in topics if topic != f"{name}.commits"}, {"retention.ms": "-1"})
     create(cluster, {f"{name}.commits": 1}, {"cleanup.policy": "compact"})
-    made = Stream(name, source, target, tuple(topics))
+    made = Stream(name, source, target, capture, tuple(topics))
     run_well("cdc-producer", source, "--until-current")
     executed(leader, f"CREATE DATABASE {name}", *(f"CREATE TABLE {name}.{table} (t CHAR(3) PRIMARY KEY, n INT)"
                                                   for table in TABLES))  # fmt: skip
