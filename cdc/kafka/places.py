@@ -104,7 +104,7 @@ def _before_others(
     upto = {each: offsets.get(each, 0) for each in last}
     between = {each: (at.offset + 1, upto[each]) for each, at in last.items() if upto[each] > at.offset + 1}
     found = {}
-    for partition, message in newest_within(properties, between).items():
+    for partition, message in _newest(properties, between).items():
         fragment = Fragment.of(message)
         if fragment is None or fragment.sequence != last[partition].sequence:
             found[partition] = last[partition].offset + 1
@@ -123,11 +123,15 @@ def _at_their_offsets(
         asked = {each: records[number] for each, records in read.items() if len(records) > number}
         asked = {each: record for each, record in asked.items() if ranges[each][0] <= record.offset < ranges[each][1]}
         only = {each: (record.offset, record.offset + 1) for each, record in asked.items()}
-        for partition, message in newest_within(properties, only).items():
+        for partition, message in _newest(properties, only).items():
             place = place_of(message)
             if place is not None and _counts(place, marks) and _is_at(asked[partition], place):
                 found.add((partition, asked[partition]))
     return found
+
+
+def _newest(properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]) -> Mapping[Partition, Message]:
+    return newest_within(properties, ranges) if ranges else {}  # which connects, even to ask nothing
 
 
 def _searched(

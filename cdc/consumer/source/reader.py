@@ -309,7 +309,8 @@ class KafkaReader:
         newest message does not begin a record. Raises Unreachable if the brokers can't be reached, PromiseError for a
         message that is not a record.
         """
-        return {each: place for each, message in self._newest(ranges).items() if (place := place_of(message))}
+        found = self._newest(ranges) if ranges else {}
+        return {each: place for each, message in found.items() if (place := place_of(message))}
 
     def newest_sequences(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, int]:
         """Returns the sequence of the newest message in a range of offsets of each partition; the result lacks those
