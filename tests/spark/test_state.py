@@ -124,6 +124,10 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
+    read = kept(tmp_path / "state")["read"]
+    assert {side: [each[0][0] for each in of_side.values()] for side, of_side in read.items()} == {
+        LEADER: [1], FOLLOWER: [6],
+    }, "the last records that are covered"  # fmt: skip
     # What the state covers may expire, the ends of Kafka transactions with it.
     pair.topics[LEADER].expire(held[0])
     pair.topics[FOLLOWER].expire()
