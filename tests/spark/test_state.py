@@ -435,7 +435,8 @@ def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touche
     transactions = frame_of(spark, ends, "side STRING, final BIGINT").withColumn("records", F.lit(1))
     records = transactions.selectExpr(
         "side", "final AS sequence", "true AS valid", "'DDL' AS query", "'db' AS database", "'t' AS table",
-        "concat(side, '/0') AS partition", "final * 2 AS offset", *_NO_CHUNK,
+        "concat(side, '/0') AS partition", "final * 2 AS offset", "'b.1' AS file", "4L AS position",
+        "'t' AS transaction", "1L AS ts_us", *_NO_CHUNK,
     )  # fmt: skip
     contents = Contents(9, 0, 0, 9, 1, 2, frozenset({"r"}), frozenset({("db", "t")}), unchecked={("db", "t"): 3})
     return Covered(
@@ -469,7 +470,7 @@ def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
         state.close()
     assert held is not None
     listed = [sorted(frame.collect()) for frame in (newest_rows(held.layers), held.transactions, held.records)]
-    return held.next, held.offsets, held.contents, listed, held.tally, held.mark, held.arrivals
+    return held.next, held.offsets, held.contents, listed, held.tally, held.mark, held.arrivals, held.read
 
 
 def kept(folder: Path) -> dict[str, Any]:
