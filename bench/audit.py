@@ -52,6 +52,7 @@ from cdc.spark.job.session import CODE_CACHE, NO_REFERENCES, configure_for
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.state.coverage import identity
 from cdc.spark.state.store import StateStore
+from cdc.spark.topics import Replication
 
 ROUNDS = 3
 WARM_UP, WARM_UP_ON = 20, 6
@@ -214,7 +215,7 @@ def parsed(spark: SparkSession, profiles: dict[str, Profile]) -> int:
 
 
 def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, state: StateStore | None = None) -> int:
-    audit = audit_topics(spark, profiles, None, folder / "report", state)
+    audit = audit_topics(spark, Replication(profiles), folder / "report", state)
     assert audit.verdict == "no drift", audit
     return audit.leader.records + audit.follower.records
 

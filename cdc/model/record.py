@@ -45,8 +45,8 @@ _OF_COPY = "copy:"  # the id of a transaction that the producer made for a table
 
 _LARGE = 4_000_000  # bytes
 # This pattern matches only the real key, because inside a JSON string the quotes would be escaped with backslashes.
-_POSITION = re.compile(rb'"bn_file":(\{[^{}]*\})')
-_TIME = re.compile(rb'"transaction":\{[^{}]*"ts_us":(\d+)')
+_POSITION = re.compile(rb'"bn_file":\s*(\{[^{}]*\})')
+_TIME = re.compile(rb'"transaction":\s*\{[^{}]*"ts_us":\s*(\d+)')
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
 # The cache helps because a stream names few tables, each in many records.

@@ -52,11 +52,13 @@ def _run(options: Sequence[str]) -> int:
         clear(given.report)
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}
     own = (consumer or profiles[1]).consumer.schema
-    for reason in early_reasons(by_side, spans, own, kept=given.state is not None, max_age=given.max_age):
+    kept = given.state is not None or given.from_lake is not None
+    for reason in early_reasons(by_side, spans, own, kept=kept, max_age=given.max_age):
         # The audit continues, since its report names all reasons. Meanwhile the user can correct the causes that are
         # logged here.
         event(_LOG, "cannot judge", level=logging.WARNING, reason=reason)
-    small = sum(each.size for each in spans.values()) <= SMALL and given.watch is None
+    # The messages of --from-lake may be many.
+    small = sum(each.size for each in spans.values()) <= SMALL and given.watch is None and given.from_lake is None
     progress = not small and sys.stderr.isatty()
     java = FOR_LITTLE if small else ()
     archived = given.watch is None

@@ -26,7 +26,9 @@ from cdc.spark.report.files import HTML, clear, repair_command
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.renderers import terminal
 from cdc.spark.state.coverage import identity
+from cdc.spark.state.landing import Landing
 from cdc.spark.state.store import StateStore
+from cdc.spark.topics import Replication
 
 __all__ = ["audit_topics", "main"]
 
@@ -48,6 +50,7 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
     if started is not None:
         started(dict(spark.sparkContext.getConf().getAll()))
     state = StateStore.open(spark, options.state, identity(profiles, consumer)) if options.state else None
+    landing = Landing.open(spark, options.from_lake) if options.from_lake else None
     # The report is cleared only when the state is locked: another audit that uses the same state may be writing the
     # report.
     clear(options.report)
@@ -59,7 +62,10 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
 
     def audited() -> Audit:
         try:
-            return audit_topics(spark, profiles, consumer, options.report, state, terms=terms, repair=repair)
+            return audit_topics(
+                spark, Replication(profiles, consumer), options.report, state, landing=landing, terms=terms,
+                repair=repair,
+            )  # fmt: skip
         except Exception as error:
             if has_stopped(spark):
                 hint = "start cdc-audit again; if memory ran out, the kernel's log says so"
@@ -75,8 +81,9 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
     else:
         labels, listen = info("cdc-audit", profiles[LEADER]), options.metrics
         status = watched(audited, interval=options.watch, listen=listen, info=labels, cancel=lambda: cancel_jobs(spark))
-    if state:
-        state.close()
+    for each in (state, landing):
+        if each:
+            each.close()
     stop(spark)
     return status
 

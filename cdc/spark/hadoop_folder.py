@@ -7,15 +7,16 @@ are overwritten directly. An object store has no locks either: the user must sta
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from cdc.spark.folders import ASIDE, Entry, InUseError, Lock
+from cdc.spark.folders import ASIDE, Entry, Folder, InUseError, LocalFolder, Lock
 from cdc.spark.private_names import hadoop_settings, java_class, new_array
 
-__all__ = ["HadoopFolder"]
+__all__ = ["HadoopFolder", "folder_at"]
 
 _HDFS = frozenset({"hdfs", "viewfs"})
 _IN_USE = ("AlreadyBeingCreatedException", "RecoveryInProgressException", "FileAlreadyExistsException")
@@ -180,3 +181,14 @@ def _as_os_error() -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raise OSError(str(error.java_exception.toString()).partition("\n")[0]) from None
+
+
+def folder_at(spark: SparkSession, given: Path | str | Folder) -> Folder:
+    """Returns the folder at a path, or at a URI of a file system that Hadoop's API can access."""
+    if isinstance(given, Path):
+        return LocalFolder(given.absolute())
+    if not isinstance(given, str):
+        return given
+    if "://" not in given or given.startswith("file:///"):
+        return LocalFolder(Path(given.removeprefix("file://")).absolute())
+    return HadoopFolder(spark, given)

@@ -1,12 +1,10 @@
 """Connects the stages of the audit, from both topics to its outcome. Stages are connected nowhere else."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cdc.config.profile import Profile
 from cdc.spark.comparison import compared_rows, extent, histories
 from cdc.spark.continuation import covered, keep, past_verdicts
 from cdc.spark.findings import (
@@ -30,6 +28,7 @@ from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
 from cdc.spark.report.renderers import page
 from cdc.spark.state.coverage import Covered
+from cdc.spark.state.landing import Landing
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.preconditions import unmet
 from cdc.spark.topics import Replication, Topics, read_topics
@@ -39,21 +38,20 @@ __all__ = ["Judgement", "audit_topics", "judge"]
 
 def audit_topics(
     spark: SparkSession,
-    profiles: Mapping[str, Profile],
-    consumer: Profile | None,
+    replication: Replication,
     folder: Path,
     state: StateStore | None = None,
     *,
+    landing: Landing | None = None,
     terms: Terms = NO_TERMS,
     repair: str = "",
 ) -> Audit:
     """Audits both topics as they are now, continuing from ``state`` if there is one, and writes the report to
-    ``folder``.
+    ``folder``. With ``landing`` the topics' messages are landed first, and read from there.
 
     ``terms`` are the conditions of the verdict, and ``repair`` is the command that requests new copies of drifted rows.
     """
-    replication = Replication(profiles, consumer)
-    topics = read_topics(spark, replication, state)
+    profiles, topics = replication.profiles, read_topics(spark, replication, state, landing)
     if topics.folds_names:
         replication, terms = replication.folded(), terms.folded()
     try:

@@ -12,13 +12,14 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.kafka.places import Reader
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
+from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read, records_in
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names, with_lower_case_names
 from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
 from cdc.spark.input.spans import Span, continued, span, topic_ids
 from cdc.spark.job.session import configure_for, log_stage
 from cdc.spark.lag import intervals, read_entries
 from cdc.spark.state.coverage import START_OVER, Held, lines_read
+from cdc.spark.state.landing import Landing
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Replication", "Topics", "read_topics"]
@@ -76,8 +77,11 @@ class Topics:
     folds_names: bool = False
 
 
-def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
-    """Reads both topics from where ``state`` ends to their present ends, and configures Spark for their size.
+def read_topics(
+    spark: SparkSession, replication: Replication, state: StateStore | None, landing: Landing | None = None
+) -> Topics:
+    """Reads both topics from where ``state`` ends to their present ends, and configures Spark for their size. With
+    ``landing`` the messages are landed first, and read from there.
 
     Raises UserError if the brokers do not answer, if a topic does not exist or is not the topic of the state, and if
     files of the state are missing or damaged; UserError or PromiseError if brokers have lost what the state covers.
@@ -89,6 +93,9 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     if folds_names := any(each.folds_names for each in spans.values()):
         replication = replication.folded()
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
+    if landing:
+        configure_for(spark, sum(each.size for each in spans.values()))
+        spans = landing.extended(spans, profiles, ids)
     held = state.load(ids) if state else None
     new = {side: _new(each, profiles[side].kafka, held, side) for side, each in spans.items()}
     size = sum(each.size for each in new.values())
@@ -96,7 +103,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     log_stage("reading both topics", records=size)
     set_tiny(spark, records=size + (lines_read(held, size) if held else 0))
     with in_background(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
-        records = cached(before_limits(_records(spark, replication, new), spans))
+        records = cached(before_limits(_records(spark, replication, new, landing), spans))
         arrivals = their_arrivals()
     return Topics(
         records=records,
@@ -118,10 +125,15 @@ def _new(span: Span, kafka: Kafka, held: Held | None, side: str) -> Span:
     return span.after(continued(kafka, span, held.offsets[side], held.read.get(side, {}), reader=reader))
 
 
-def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, Span]) -> DataFrame:
+def _records(
+    spark: SparkSession, replication: Replication, spans: Mapping[str, Span], landing: Landing | None
+) -> DataFrame:
     profiles = replication.profiles
     messages = [
-        read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
+        records_in(landing.messages(side, spans[side]), spans[side], side=side)
+        if landing
+        else read(spark, spans[side], options=kafka_options(profile.kafka), side=side)
+        for side, profile in profiles.items()
     ]
     with_events = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
     records = parse(messages[0].unionByName(messages[1]), events_of=with_events)

@@ -21,7 +21,9 @@ from cdc.spark.private_names import by_connect, without_jvm
 from cdc.spark.report.files import FOREIGN, PARQUET, clear, repair_command
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import identity
+from cdc.spark.state.landing import Landing
 from cdc.spark.state.store import StateStore
+from cdc.spark.topics import Replication
 
 __all__ = ["Verdict", "audit"]
 
@@ -104,8 +106,9 @@ def audit(
 
     ``leader`` and ``follower`` are the profiles of both cdc-producers; ``consumer`` is the profile of the follower's
     cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report, which executors must share
-    with this process; by default it is a temporary folder. ``options`` are options of cdc-audit: ``state`` (a path or a
-    URI), ``accept`` (a path), ``max_age`` (seconds) and ``exact``. The session keeps its settings and its cached data.
+    with this process; by default it is a temporary folder. ``options`` are options of cdc-audit: ``state`` and
+    ``from_lake`` (each a path or a URI), ``accept`` (a path), ``max_age`` (seconds) and ``exact``. The session keeps
+    its settings and its cached data.
 
     Raises UserError for a mistake in a profile or an option, for a session of Spark Connect, and if brokers do not
     answer.
@@ -117,19 +120,24 @@ def audit(
     profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))
     applied, own, kept = consumer_profile(given), own_session(spark), options.get("state")
     state = StateStore.open(own, kept, identity(profiles, applied)) if kept else None
+    landed = options.get("from_lake")
+    landing = Landing.open(own, landed) if landed else None
     folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
     try:
         clear(folder)
         repair = "" if report is None else repair_command(given.leader, folder)
-        outcome = audit_topics(own, profiles, applied, folder, state, terms=terms, repair=repair)
+        outcome = audit_topics(
+            own, Replication(profiles, applied), folder, state, landing=landing, terms=terms, repair=repair
+        )
         verdict = Verdict(outcome, folder, spark)
     except BaseException:
         if report is None:
             rmtree(folder, ignore_errors=True)
         raise
     finally:
-        if state:
-            state.close()
+        for each in (state, landing):
+            if each:
+                each.close()
     if report is None:
         finalize(verdict, rmtree, folder)
     return verdict
@@ -137,7 +145,7 @@ def audit(
 
 def _terms(options: Mapping[str, Any]) -> Terms:
     """Returns the conditions of the verdict. Raises TypeError for an unknown option, and UserError for a bad file."""
-    if unknown := options.keys() - {"state", "accept", "max_age", "exact"}:
+    if unknown := options.keys() - {"state", "from_lake", "accept", "max_age", "exact"}:
         raise TypeError(f"audit() got an unexpected option: {', '.join(sorted(unknown))}")
     accepted = accepted_drift(Path(options["accept"])) if options.get("accept") else ()
     return Terms(options.get("max_age"), bool(options.get("exact")), accepted)

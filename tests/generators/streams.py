@@ -291,7 +291,7 @@ class GrowingTopic:
             self._producer.begin_transaction()
             for message in messages[self._sent : min(upto, self._sent + 7)]:
                 value = message.encode()
-                size = 100 if self._fragmented and self._sent % 5 == 0 else len(value)
+                size = 300 if self._fragmented and self._sent % 5 == 0 else len(value)  # the head is in the first
                 for mark, fragment in cut(value, size, sequence=self._sent):
                     headers = [(FRAGMENT_HEADER, mark)] if size < len(value) else []
                     self._producer.produce(self._topic, fragment, headers=headers)

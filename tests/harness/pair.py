@@ -12,6 +12,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
+from cdc.spark.topics import Replication
 from tests.harness.programs import run_well, write_profile
 
 __all__ = ["Pair"]
@@ -68,7 +69,7 @@ class Pair:
         for profile in (self.source, self.capture):
             run_well("cdc-producer", profile, "--until-current")
         profiles = {LEADER: load(self.source), FOLLOWER: load(self.capture)}
-        return audit_topics(spark, profiles, load(self.target) if consumer else None, folder)
+        return audit_topics(spark, Replication(profiles, load(self.target) if consumer else None), folder)
 
 
 def _run(server: MySql, statements: tuple[str, ...], database: str | None) -> None:

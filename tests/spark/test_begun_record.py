@@ -12,6 +12,7 @@ from cdc.producer.sink.recovery import without_types
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.pipeline import audit_topics
+from cdc.spark.topics import Replication
 from tests.harness.pair import Pair
 from tests.harness.programs import json_lines, run_well, write_profile
 from tests.integration.pair.test_early_commit import show
@@ -45,7 +46,7 @@ def test_a_begun_record(pair: Pair, spark: SparkSession, kafka: Kafka, tmp_path:
         assert lake.advance().sequence == announced - 1
         run_well("cdc-producer", pair.capture, "--until-current")
         profiles = {LEADER: load(source), FOLLOWER: load(pair.capture)}
-        assert audit_topics(spark, profiles, None, tmp_path / "report").verdict == "no drift"
+        assert audit_topics(spark, Replication(profiles), tmp_path / "report").verdict == "no drift"
         run_well("cdc-producer", source, "--until-current")
         assert lake.advance().records == 2
         assert sorted(lake.rows(f"{name}/a")) == [(1, "w" * 5000), (2, "x" * 5000), (3, "y")]

@@ -15,6 +15,7 @@ from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import identity
 from cdc.spark.state.store import StateStore
+from cdc.spark.topics import Replication
 from tests.checks.compare import content
 from tests.checks.told import told
 from tests.harness.pair import Pair
@@ -79,7 +80,7 @@ def test_a_capture_that_begins_with_a_copy(pair: Pair, kafka: Kafka, tmp_path: P
         """On from the state, and from the beginning: one verdict."""
         whole = late.audit(spark, tmp_path / step)
         with closing(StateStore.open(spark, tmp_path / "state", identity(profiles, None))) as state:
-            stepwise = audit_topics(spark, profiles, None, tmp_path / f"{step} stepwise", state)
+            stepwise = audit_topics(spark, Replication(profiles), tmp_path / f"{step} stepwise", state)
         assert told(stepwise, ordered=False) == told(whole, ordered=False)
         return whole
 

@@ -18,6 +18,7 @@ from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import identity
 from cdc.spark.state.store import StateStore
+from cdc.spark.topics import Replication
 from tests.harness.pair import Pair
 from tests.harness.programs import change_profile, run_well
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
@@ -148,6 +149,6 @@ class Readers:
         profiles, consumer = {LEADER: load(pair.source), FOLLOWER: load(pair.capture)}, load(pair.target)
         state = StateStore.open(self.spark, self.folder / "state", identity(profiles, consumer))
         try:
-            return audit_topics(self.spark, profiles, consumer, self.folder / "report", state)
+            return audit_topics(self.spark, Replication(profiles, consumer), self.folder / "report", state)
         finally:
             state.close()

@@ -11,6 +11,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import newest_entry_us
 from cdc.spark.job.options import Terms
 from cdc.spark.pipeline import audit_topics
+from cdc.spark.topics import Replication
 from tests.generators.streams import CommitLog
 from tests.harness.pair import Pair
 from tests.harness.programs import records, run_well, running
@@ -49,7 +50,7 @@ def test_a_dead_capture_is_no_verdict_and_an_idle_server_is_not_dead(
             until(lambda before=before: newest(pair.source) > before, what="a sign of life of the leader's producer")
             before = newest(pair.source)
         profiles = {LEADER: load(pair.source), FOLLOWER: load(pair.capture)}
-        audit = audit_topics(spark, profiles, None, tmp_path / "after", terms=Terms(max_age=3_600))
+        audit = audit_topics(spark, Replication(profiles), tmp_path / "after", terms=Terms(max_age=3_600))
     assert (audit.verdict, audit.exit_status, audit.drifted_rows) == ("could not judge", 2, 0)
     (reason,) = audit.reasons
     assert reason.startswith(f"the commit log of the follower's topic {database}-follower is ")

@@ -29,6 +29,7 @@ from cdc.spark.state.folder import files as sizes
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
+from cdc.spark.topics import Replication
 from tests.checks.told import told
 from tests.checks.verdicts import Histories
 from tests.generators.frames import frame_of
@@ -78,12 +79,12 @@ class GrowingTopics:
             self.topics[side].grow(stream.messages, end)
 
     def from_the_start(self) -> Audit:
-        return audit_topics(self.spark, self.profiles, None, self.folder / "whole")
+        return audit_topics(self.spark, Replication(self.profiles), self.folder / "whole")
 
     def on_from(self, state: Path | str) -> Audit:
         opened = StateStore.open(self.spark, state, identity(self.profiles, None))
         try:
-            return audit_topics(self.spark, self.profiles, None, self.folder / "stepwise", opened)
+            return audit_topics(self.spark, Replication(self.profiles), self.folder / "stepwise", opened)
         finally:
             opened.close()
 

@@ -49,6 +49,8 @@ __all__ = [
     "LEADER",
     "PARSING",
     "before_limits",
+    "committed",
+    "counting",
     "heads",
     "json_schema",
     "messages",
@@ -56,6 +58,7 @@ __all__ = [
     "put_together",
     "read",
     "record_columns",
+    "records_in",
     "with_new_fields",
 ]
 
@@ -261,12 +264,16 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     """
     if not span.partitions:
         return local_frame(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
-    partition = F.concat_ws("/", "topic", "partition").alias("partition")
-    ours = F.lit(side).alias("side"), partition
-    if not span.fragmented:
-        return messages(spark, span, options=options).select(*ours, "offset", "value")
-    found = messages(spark, span, options=options | {"includeHeaders": "true"})
-    return put_together(found.select(*ours, "offset", "value", "headers"), span)
+    options = options | {"includeHeaders": "true"} if span.fragmented else options
+    partition = F.concat_ws("/", "topic", "partition")
+    return records_in(messages(spark, span, options=options).withColumn("partition", partition), span, side=side)
+
+
+def records_in(messages: DataFrame, span: Span, *, side: str) -> DataFrame:
+    """Returns the records in the ``messages`` of ``side``, which have the names of their partitions, with the columns
+    of ``read``."""
+    ours = F.lit(side).alias("side"), "partition", "offset", "value"
+    return put_together(messages.select(*ours, "headers"), span) if span.fragmented else messages.select(*ours)
 
 
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
@@ -275,6 +282,11 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     ``span`` must contain partitions. Messages of a producer that had been replaced, and the marks that show this, are
     left out (cdc.kafka.fragments). Raises UserError if Spark has no Kafka connector.
     """
+    return counting(committed(spark, span, options=options), span)
+
+
+def committed(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
+    """Reads all committed messages between the offsets of ``span``; see ``messages``."""
     first, end = (_offsets(span, which) for which in (0, 1))
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
     # parts, which are read in parallel. Shorter spans, which may contain many rows, are split into at most one part for
@@ -286,7 +298,7 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
     reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))
     try:
-        return counting(reader.option("minPartitions", str(parts)).load(), span)
+        return reader.option("minPartitions", str(parts)).load()
     except AnalysisException as error:
         raise UserError(
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",

@@ -79,17 +79,17 @@ class Span:
         for partition, (start, end) in self.partitions.items():
             if self.limit is None and start > offsets.get(partition, start):
                 raise UserError(
-                    f"the topic begins at offset {start}, the state was saved at offset {offsets[partition]}",
+                    f"the topic begins at offset {start}, earlier audits have read up to offset {offsets[partition]}",
                     code="CDC-STATE-TOPIC-CUT",
                     where=f"partition {partition_name(partition)}",
                     hint="records expired before an audit read them; copy the leader again, with topics kept for ever",
                 )
             if offsets.get(partition, 0) > end:
                 raise UserError(
-                    f"the topic ends at offset {end}, the state was saved at offset {offsets[partition]}",
+                    f"the topic ends at offset {end}, earlier audits have read up to offset {offsets[partition]}",
                     code="CDC-STATE-TOPIC-SHORTER",
                     where=f"partition {partition_name(partition)}",
-                    hint="brokers lost records; remove the state to audit the records that are left",
+                    hint="brokers lost records; remove the audits' folder to audit the records that are left",
                 )
         rest = {each: (max(start, offsets.get(each, start)), end) for each, (start, end) in self.partitions.items()}
         return replace(self, partitions=rest)

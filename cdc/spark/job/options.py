@@ -221,6 +221,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--state", metavar="DIR", help="folder, or its URI, in which the next audit finds what this one read"
     )
+    parser.add_argument(
+        "--from-lake", metavar="DIR",
+        help="folder, or its URI: land both topics' new messages there, and read all of them from there",
+    )  # fmt: skip
     path("--accept", "TOML file with the drift that is known and wanted", metavar="FILE")
     seconds("--watch", "repeat the audit at this interval, until a signal")
     seconds("--max-age", "no verdict if the newest entry of a commit log is older")
@@ -238,6 +242,8 @@ def parse_options(program: str, arguments_given: Sequence[str] | None) -> argpar
     options = parser.parse_args(arguments_given)
     if options.watch is not None and (options.state is None or not options.watch > 0):
         parser.error("--watch SECONDS needs --state DIR, and a number above 0")
+    if options.watch is not None and options.from_lake is not None:
+        parser.error("--from-lake is for single audits: with --watch the state has what was read")
     if options.max_age is not None and not options.max_age > 0:
         parser.error("--max-age SECONDS needs a number above 0")
     if options.metrics is not None:

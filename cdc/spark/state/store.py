@@ -31,8 +31,8 @@ from pyspark.sql import SparkSession
 from cdc.errors import UserError
 from cdc.model.position import partition_of
 from cdc.model.read_record import ReadRecord
-from cdc.spark.folders import Folder, InUseError, LocalFolder, Lock
-from cdc.spark.hadoop_folder import HadoopFolder
+from cdc.spark.folders import Folder, InUseError, Lock
+from cdc.spark.hadoop_folder import folder_at
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.state.coverage import (
     PAGES,
@@ -71,7 +71,7 @@ class StateStore:
         folder contains other files but no state.
         """
         try:
-            found = _folder(spark, folder)
+            found = folder_at(spark, folder)
             found.make("", private=True)
             require_state_folder(found)
             state = cls(spark, found, identity, found.lock(LOCK))
@@ -245,14 +245,3 @@ class StateStore:
 
     def _where(self) -> str:
         return f"option --state {self._folder.address}"
-
-
-def _folder(spark: SparkSession, given: Path | str | Folder) -> Folder:
-    """Returns the folder at a path, or at a URI of a file system that Hadoop's API can access."""
-    if isinstance(given, Path):
-        return LocalFolder(given.absolute())
-    if not isinstance(given, str):
-        return given
-    if "://" not in given or given.startswith("file:///"):
-        return LocalFolder(Path(given.removeprefix("file://")).absolute())
-    return HadoopFolder(spark, given)
