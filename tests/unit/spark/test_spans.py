@@ -12,9 +12,9 @@ def test_the_rest_of_a_span_after_the_offsets_of_a_state() -> None:
     assert Span({partition: (5, 9), ("new", 0): (2, 4)}).after({partition: 5}) == Span(
         {partition: (5, 9), ("new", 0): (2, 4)}
     )
-    with pytest.raises(UserError, match="the topic begins at offset 6, the state was saved at offset 5"):
+    with pytest.raises(UserError, match="the topic begins at offset 6, earlier audits have read up to offset 5"):
         Span({partition: (6, 9)}).after({partition: 5})
-    with pytest.raises(UserError, match="the topic ends at offset 9, the state was saved at offset 10"):
+    with pytest.raises(UserError, match="the topic ends at offset 9, earlier audits have read up to offset 10"):
         Span({partition: (3, 9)}).after({partition: 10})
     # With a limit, the offsets between may be markers of Kafka transactions; missing records show in the sequences.
     assert Span({partition: (6, 9)}, 70).after({partition: 5}) == Span({partition: (6, 9)}, 70)
