@@ -46,6 +46,8 @@ class AppendedTables(Protocol):
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None: ...
 
+    def maintain(self, folder: str, note: Note) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -110,6 +112,13 @@ class ChangeTables:
         note = Note(*step.name, arrived.upto, arrived.transaction, _DEFINITION)
         write = self.tables.replace if step.base < 0 else self.tables.append
         write(rows, _folder(step.name), note)
+
+    def maintain(self) -> None:
+        """Maintains the tables that this process has read or appended to, as ``Lake.maintain`` does."""
+        for path, version in self._newest.items():
+            written = self.tables.written(path, version)
+            if written is not None and written.note is not None:
+                self.tables.maintain(path, written.note)
 
     def _base(self, name: Name, upto: int) -> int:
         path = _folder(name)

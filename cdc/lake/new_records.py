@@ -19,13 +19,14 @@ from cdc.model.read_record import ReadRecord, newest_record
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold
-from cdc.spark.input.records import heads
-from cdc.spark.input.spans import continued, topic_ids
+from cdc.spark.input.records import heads, with_sequences
+from cdc.spark.input.spans import continued, records_at, topic_ids
 from cdc.spark.streams.transactions import COPYING
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]
 
 _LAKE = Reader("the lake", "name another folder with --to, or remove this one to have the lake made again")
+_MESSAGE = ("side", "partition", "offset", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +56,28 @@ class Arrived:
         """Reads the records that follow ``state``. Raises UserError if the topics lack records that the lake needs, and
         PromiseError if they contain too many records, or others in place of those that the lake has."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
-        messages = new.everything()
+        messages = with_sequences(new.everything()).withColumn("told", is_told())
         # If each table has its own topic, the first run reads each topic separately. All other runs read all new
         # messages once and persist them, because in a shared topic, each table would read the messages of all tables.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
-        rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
+        whole = messages if kept is None else kept
+        rows = _ends(whole, since=state.sequence, upto=upto)
         ends = {partition_name(each): end for each, (_, end) in new.span.partitions.items()}
         for row in rows:
             if row["next"] is not None:
                 ends[row["partition"]] = min(ends[row["partition"]], int(row["next"]))
         last = {row["key"]: int(row["last"]) for row in rows if row["last"] is not None}
         records = sum(int(row["count"]) for row in rows)
-        gap = _newest_gap(messages if kept is None else kept, rows, source, upto) if state.sequence < 0 else state.gap
+        gap = _newest_gap(whole, rows, source, upto) if state.sequence < 0 else state.gap
         if state.sequence >= 0 and records != upto - state.sequence:
             _raise_missing(records, state.sequence, upto)
-        newest = next((row["newest"] for row in rows if row["last"] == upto), None)
+        newest = _newest(new, kept, rows)
         transaction, ts_us = (newest["transaction"], int(newest["ts_us"])) if newest else (state.transaction, None)
         merged = {**state.last, **last}
-        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us, _last_read(rows, state), gap)
+        return cls(
+            source, new, upto, kept, records, merged, ends, transaction, ts_us, _last_read(source, rows, state), gap
+        )
 
     def rows_of(self, names: Collection[Name]) -> DataFrame:
         """Returns all messages with rows of the tables ``names``, from the beginning of the topics."""
@@ -86,11 +90,11 @@ class Arrived:
         if self.messages is None:
             return self.new.of_tables(names)
         wanted = [self.source.uri(name) for name in sorted(names)]
-        return self.messages.where(F.col("key").isin(wanted)).drop("key")
+        return self.messages.where(F.col("key").isin(wanted)).select(*_MESSAGE)
 
     def history_messages(self) -> DataFrame | None:
         """Returns the new messages that contain schema history; None if the topic of each table is read separately."""
-        return None if self.messages is None else self.messages.where(is_told()).drop("key")
+        return None if self.messages is None else self.messages.where("told").select(*_MESSAGE)
 
     def close(self) -> None:
         """Unpersists the messages."""
@@ -149,39 +153,68 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
     return rest
 
 
-def _last_read(rows: Sequence[Row], state: State) -> dict[str, tuple[ReadRecord, ...]]:
-    """Maps each partition to the last record that the lake has of it, and the last one that a copy wrote there."""
-    found = {name: (records[:1], records[1:]) for name, records in state.read.items()}
-    for row in rows:
-        last, copied = found.get(row["partition"], ((), ()))
-        found[row["partition"]] = newest_record(last, row["last_read"]), newest_record(copied, row["last_copied"])
-    return {name: (*last, *copied) for name, (last, copied) in found.items() if last}
-
-
-def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """Computes for each partition and message key: ``next``, the first offset after sequence ``upto``; ``first`` and
-    ``last``, the first and last sequence up to ``upto``; ``newest``, the last record's sequence, transaction and time;
-    ``count``, the number of records after sequence ``since`` up to ``upto``; and, up to ``upto``, the ``last_read``
-    record and the ``last_copied`` one (as ReadRecord).
+def _last_read(source: Source, rows: Sequence[Row], state: State) -> dict[str, tuple[ReadRecord, ...]]:
+    """Maps each partition to the last record that the lake has of it, and the last one that a copy wrote there. The
+    topics are asked for them, since ``rows`` (``_ends``) have only their offsets.
     """
-    columns = ("sequence", "file", "position", "transaction", "ts_us")
-    records = heads(messages, *columns).where("sequence IS NOT NULL")
-    within, record = f"sequence <= {upto}", "struct(sequence, offset, file, position, ts_us)"
-    found = records.groupBy("partition", "key").agg(
-        F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
-        F.min(F.expr(f"IF({within}, sequence, NULL)")).alias("first"),
-        F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
-        F.max(F.expr(f"IF({within}, struct(sequence, transaction, ts_us), NULL)")).alias("newest"),
-        F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
-        F.max(F.expr(f"IF({within}, {record}, NULL)")).alias("last_read"),
-        F.max(F.expr(f"IF({within} AND startswith(transaction, '{COPYING}'), {record}, NULL)")).alias("last_copied"),
+    found = {name: (records[:1], records[1:]) for name, records in state.read.items()}
+    at = {"read_at": dict[str, int](), "copied_at": dict[str, int]()}
+    for row in rows:
+        for name, offsets in at.items():
+            if row[name] is not None:
+                offsets[row["partition"]] = max(offsets.get(row["partition"], 0), int(row[name]))
+    last, copied = (records_at(source.kafka, offsets) for offsets in at.values())
+    for name, record in last.items():
+        of_all, of_copies = found.get(name, ((), ()))
+        found[name] = newest_record(of_all, record), newest_record(of_copies, copied.get(name))
+    return {name: (*of_all, *of_copies) for name, (of_all, of_copies) in found.items() if of_all}
+
+
+def _ends(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
+    """Computes for each partition and message key: ``next``, the first offset after sequence ``upto``; ``first`` and
+    ``last``, the first and last sequence up to ``upto``; ``end``, the offset of the record ``upto`` if it is there;
+    ``read_at``, the offset of the last record up to ``upto``, and ``copied_at``, of the last one that a copy wrote; and
+    ``count``, the number of records after sequence ``since`` up to ``upto``.
+    """
+    # All aggregates are of numbers: for others, such as the largest struct, Spark would sort all records.
+    within = f"sequence <= {upto}"
+    is_copied = f'instr(CAST(substring(value, 1, 4096) AS STRING), \'"id":"{COPYING}\') > 0'
+    found = (
+        messages.where("sequence IS NOT NULL")
+        .groupBy("partition", "key")
+        .agg(
+            F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
+            F.min(F.expr(f"IF({within}, sequence, NULL)")).alias("first"),
+            F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
+            F.max(F.expr(f"IF(sequence = {upto}, offset, NULL)")).alias("end"),
+            F.max(F.expr(f"IF({within}, offset, NULL)")).alias("read_at"),
+            F.max(F.expr(f"IF({within} AND {is_copied}, offset, NULL)")).alias("copied_at"),
+            F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
+        )
     )
     return found.collect()
 
 
+def _newest(new: Source, kept: DataFrame | None, rows: Sequence[Row]) -> Row | None:
+    """Returns the transaction and ts_us of the run's last record; None if it is not among the new messages. ``rows``
+    are the ``_ends`` of these messages, and ``kept`` are the messages themselves if they are persisted.
+    """
+    places = sorted((row["partition"], int(row["end"])) for row in rows if row["end"] is not None)
+    if not places:
+        return None
+    partition, offset = places[0]
+    messages = kept
+    if messages is None:
+        (whole,) = (each for each in new.span.partitions if partition_name(each) == partition)
+        part = {whole: (offset, new.span.partitions[whole][1])}
+        messages = replace(new, span=replace(new.span, partitions=part)).everything()
+    found = messages.where((F.col("partition") == partition) & (F.col("offset") == offset)).select(*_MESSAGE)
+    return heads(found, "transaction", "ts_us").select("transaction", "ts_us").collect()[0]
+
+
 def _newest_gap(messages: DataFrame, rows: Sequence[Row], source: Source, upto: int) -> int:
     """Returns the newest sequence up to ``upto`` that is missing in the topics; -1 if none is missing. ``rows`` are the
-    ``_heads`` of ``messages``, which are all messages of the topics.
+    ``_ends`` of ``messages``, which are all messages of the topics.
 
     Records that retention has deleted are no gap. Retention cuts each topic separately: if it has cut one of several
     topics, gaps can't be found.
@@ -195,7 +228,7 @@ def _newest_gap(messages: DataFrame, rows: Sequence[Row], source: Source, upto: 
         return -1
     if records > upto + 1 - first:
         _raise_missing(records, first - 1, upto)
-    return _gap_before(heads(messages, "sequence"), upto)
+    return _gap_before(messages, upto)
 
 
 def _gap_before(records: DataFrame, upto: int) -> int:

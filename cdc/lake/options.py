@@ -49,6 +49,9 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     when.add_argument("--at", metavar="SEQUENCE|GTID|TIME", help="as of then; a time without a zone is UTC")
     when.add_argument("--follow", action="store_true", help="continue with new records, until a signal")
     add("--interval", type=float, default=5.0, metavar="SECONDS", help="with --follow, from run to run (%(default)s)")
+    add(
+        "--maintain", type=float, metavar="HOURS", help="with --follow: so often merge small files, remove old versions"
+    )
     add("--metrics", metavar="[HOST:]PORT", help="with --follow: the address of /metrics and /healthz")
     add("--zero-dates", choices=["error", "null", "string"], default="error", help="dates that no calendar has")
     add("--typed-json", choices=["error", "null", "record"], default="error", help="JSON with members of SQL types")
@@ -57,6 +60,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if not options.interval > 0:
         parser.error("--interval needs a number above 0")
+    if options.maintain is not None and not (options.follow and options.maintain > 0):
+        parser.error("--maintain needs --follow, and a number of hours above 0")
     if options.metrics is not None:
         host, _, port = options.metrics.rpartition(":")
         if not options.follow or not port.isdecimal() or not 0 <= int(port) < 1 << 16:

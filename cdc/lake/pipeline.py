@@ -117,6 +117,8 @@ class Tables(Protocol):
 
     def clean(self, folder: str, versions: Collection[int]) -> None: ...
 
+    def maintain(self, folder: str, note: Note) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
@@ -170,12 +172,38 @@ class Lake:
             self.state = replace(self.state, topics=topics)
             self.folder.save(self.state)
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
+        # Messages are read from the cache two or three times; to compress them costs more than that.
+        source.spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
         set_tiny(source.spark, records=source.span.size)
         arrived = Arrived.since(self.state, source, upto)
         try:
             return self._advance(arrived)
         finally:
             arrived.close()
+
+    def maintain(self) -> None:
+        """Merges small files of all tables, and removes old versions of them. A table keeps its rows, so a version that
+        this makes equals the leader's table at the lake's sequence, which its note contains: after a kill the next run
+        goes on from it.
+        """
+        held = []
+        for each in self.state.tables:
+            written = self.tables.written(each.folder, each.version)
+            if written is not None and written.note is not None and written.version == each.version:
+                note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
+                try:
+                    self.tables.maintain(each.folder, note)
+                except (PySparkException, Py4JError) as error:
+                    raise of_error(error, each.name) from error
+                self.passed("maintained", ".".join(each.name))
+                written = self.tables.written(each.folder, each.version)
+            kept = written is not None and written.note is not None
+            held.append(replace(each, version=written.version) if written is not None and kept else each)
+        if self.changes is not None:
+            self.changes.maintain()
+        if tuple(held) != self.state.tables:
+            self.state = replace(self.state, tables=tuple(held))
+            self.folder.save(self.state)
 
     def _advance(self, arrived: Arrived) -> Run:
         upto, state = arrived.upto, self.state

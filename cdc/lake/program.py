@@ -36,12 +36,13 @@ from cdc.spark.frames.messages import Source
 from cdc.spark.hadoop_folder import HadoopFolder
 from cdc.spark.job import session
 from cdc.spark.job.check import check_folder, check_runtime, check_spark_topics
+from cdc.spark.job.launch import FOR_MUCH
 from cdc.spark.job.output import root_cause
 from cdc.spark.job.session import SparkGone, stop
 
-__all__ = ["Following", "run"]
+__all__ = ["FORMATS", "Following", "identity", "run", "started"]
 
-_FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
+FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
     "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
 }  # fmt: skip
 _MEMORY = "run cdc-lake again, which continues; if its memory ran out, give it more (docs/lake.md#memory)"
@@ -75,7 +76,7 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
-    return session.started(environment, "cdc-lake", lake=form, settings={**own, **settings})
+    return session.started(environment, "cdc-lake", lake=form, settings={**own, **settings}, java=FOR_MUCH)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -101,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
 
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java_for_spark(os.environ)
-    form = _FORMATS[options.format]
+    form = FORMATS[options.format]
     spark = None if isinstance(options.to, Path) else started(os.environ, options.format, form.settings)
     folder = LakeFolder(_place(spark, options.to), identity(profile, options.format, history=options.history))
     stop_signal = stop_on_signals()
@@ -114,8 +115,9 @@ def _run(options: argparse.Namespace) -> int:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
             following = Following(
-                lambda: source_in(spark), lake, interval=options.interval, info=info("cdc-lake", profile)
-            )
+                lambda: source_in(spark), lake, interval=options.interval, info=info("cdc-lake", profile),
+                maintain=options.maintain and options.maintain * 3600,
+            )  # fmt: skip
             status = following.run(stop_signal, listen=options.metrics)
         else:
             source = partial(source_in, session.cancelling(spark, stop_signal))
@@ -186,13 +188,17 @@ _LATE = 60.0
 
 class Following:
     """Runs ``lake`` repeatedly; ``source`` reads the topics up to their present ends. ``info`` has the labels of
-    ``cdc_info``.
+    ``cdc_info``. The tables are maintained each ``maintain`` seconds; never if that is None.
 
     The threads of the HTTP endpoint only read this object.
     """
 
-    def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float, info: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: Callable[[], Source], lake: Lake, *, interval: float, info: Mapping[str, str],
+        maintain: float | None = None,
+    ) -> None:  # fmt: skip
         self._source, self._lake, self._interval, self._info = source, lake, interval, info
+        self._maintain, self._maintained_at = maintain, time.monotonic()
         self._newest: Run | None = None
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
@@ -209,6 +215,7 @@ class Following:
             while not stop.is_set():
                 begun = time.monotonic()
                 self._once()
+                self._maintain_when_due()
                 self._checked_at = time.time()
                 stop.wait(max(0.0, self._interval - (time.monotonic() - begun)))
             if self._newest is not None and self._newest.refused:
@@ -233,6 +240,14 @@ class Following:
             self._newest = error.run
         self._waits, self._seconds = "", time.monotonic() - begun
         print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
+
+    def _maintain_when_due(self) -> None:
+        begun = time.monotonic()
+        if self._maintain is None or begun - self._maintained_at < self._maintain:
+            return
+        self._lake.maintain()
+        self._maintained_at = time.monotonic()
+        print_line(f"{_now()} maintained in {self._maintained_at - begun:.1f} s")
 
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at

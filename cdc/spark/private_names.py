@@ -33,6 +33,7 @@ __all__ = [
     "hadoop_settings",
     "has_stopped",
     "java_class",
+    "java_session",
     "look_up_once",
     "new_array",
     "size_in_bytes",
@@ -61,6 +62,11 @@ def java_class(spark: SparkSession, name: str) -> Any:
     jvm = spark._jvm
     assert jvm is not None  # the JVM exists as long as the context
     return getattr(jvm, name)
+
+
+def java_session(spark: SparkSession) -> Any:
+    """Returns the Java object of the session."""
+    return spark._jsparkSession
 
 
 def new_array(spark: SparkSession, element: Any, size: int) -> Any:

@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.seed.fold import image_texts, leading_values, pattern
-from cdc.spark.input.records import LEADER, heads, parse
+from cdc.spark.input.records import LEADER, heads, parse, with_sequences
 from cdc.spark.input.small_data import local_frame
 from tests.harness.seed import SEED
 
@@ -191,3 +191,5 @@ def test_heads_are_what_the_parser_gives(spark: SparkSession) -> None:
     for at, name in enumerate(names):
         alone = heads(messages, name).select("offset", name).collect()
         assert {row[0]: row[1] for row in alone} == {offset: row[at] for offset, row in parsed.items()}
+    numbered = with_sequences(messages).select("offset", "sequence").collect()
+    assert {row[0]: row[1] for row in numbered} == {offset: row[0] for offset, row in parsed.items()}

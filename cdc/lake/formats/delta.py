@@ -86,6 +86,14 @@ class DeltaTables:
         VACUUM.
         """
 
+    def maintain(self, folder: str, note: Note) -> None:
+        """Merges small files in one commit, and removes the files that no version of the last week needs (or of the
+        time that a property of the table sets), for which Delta commits a version, too.
+        """
+        with self._noted(note):
+            self._spark.sql(f"OPTIMIZE {self._name(folder)}")
+            self._spark.sql(f"VACUUM {self._name(folder)}")
+
     def _name(self, folder: str) -> str:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
 

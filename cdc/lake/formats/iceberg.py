@@ -4,6 +4,7 @@ the summary of the snapshot.
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.lake.commits import Note, Written, merge_statement
 from cdc.lake.folder import unfit
 from cdc.spark.folders import Folder
-from cdc.spark.private_names import call_from_java, java_class
+from cdc.spark.private_names import call_from_java, java_class, java_session
 
 __all__ = ["IcebergTables", "in_files", "metadata_file"]
 
@@ -19,6 +20,7 @@ _NOTE = "cdc_lake"
 _RESERVED = frozenset({
     "_deleted", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number",
 })  # fmt: skip
+_KEPT_SECONDS = 7 * 86_400  # as Delta does by default
 _ONLY_FILES = "replace"  # a snapshot with this operation contains the same rows in other files
 
 
@@ -88,6 +90,20 @@ class IcebergTables:
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
         """Does nothing: expire_snapshots removes old files, when the lake's owner decides so."""
+
+    def maintain(self, folder: str, note: Note) -> None:
+        """Merges small files in one commit, and removes the snapshots that are older than a week, except the newest.
+        Nothing is committed if there are no small files.
+        """
+        # The procedures of SQL take no note. Without it, the newest snapshot with a note would be removed after a week.
+        table = java_class(self._spark, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
+            java_session(self._spark), self._name(folder)
+        )
+        actions = java_class(self._spark, "org.apache.iceberg.spark.actions.SparkActions").get()
+        actions.rewriteDataFiles(table).snapshotProperty(_NOTE, note.text()).execute()
+        older = int((time.time() - _KEPT_SECONDS) * 1000)
+        table.refresh()
+        actions.expireSnapshots(table).expireOlderThan(older).retainLast(1).execute()
 
     def _name(self, folder: str) -> str:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))

@@ -137,6 +137,9 @@ class ParquetTables:
             if name not in kept:
                 self._lake.remove(f"{folder}/{name}")
 
+    def maintain(self, folder: str, note: Note) -> None:
+        """Does nothing: each commit merges small folders, and ``clean`` removes old ones."""
+
     def _commit(self, rows: DataFrame, folder: str, note: Note, *, keeping: Sequence[Part], commits: int) -> None:
         """Writes ``rows`` to a new folder, and replaces the pointer: the new version consists of this folder and the
         folders ``keeping``."""

@@ -27,13 +27,20 @@ from cdc.spark.input.records import LEADER, heads, messages, put_together
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span, span
 
-__all__ = ["Source", "is_told"]
+__all__ = ["ORDINARY", "Source", "is_told"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
 # Spark finds a text faster if it does not begin with a quote, because JSON is full of quotes. So these texts begin
 # after the opening quote of a name.
 _ROWS, _TELLING = 'rows":[', ('types":', 'upto":null', 'after":null', 'Skipped":')
+ORDINARY = (
+    r'^\{"uri":"[^"]*","sequence":[0-9]+,"bn_file":\{[^{}]*\},"transaction":\{[^{}]*\},"columns":\[[^\]]*\]'
+    r'(?:,"key":\[[^\]]*\])?(?:,"flags":[0-9]+)?,"operation":\{"(?:Add|Update|Delete)":\{"rows":\['
+)
+"""Matches the beginning of a record of rows that has neither column types nor a part of a copy. It can't match in the
+midst of a name: quotes in a name have a backslash before them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,4 +210,6 @@ def is_told() -> Column:
     beginning = beginning.otherwise(F.col("value").cast("string"))
     # An array of one element is used because in a filter Spark would compute the beginning again for each text.
     tells = F.exists(F.array(beginning), lambda text: reduce(or_, (F.contains(text, F.lit(each)) for each in _TELLING)))
+    # The regular expression costs a third of that, and spares it for most records.
+    tells = F.when(F.substring("value", 1, _HEAD_BYTES).cast("string").rlike(ORDINARY), F.lit(False)).otherwise(tells)
     return ~F.col("key").rlike(_OF_TABLE) | tells

@@ -27,7 +27,7 @@ from cdc.kafka.partitions import (
     newest_within,
     require_first_only,
 )
-from cdc.kafka.places import Reader, offsets_behind
+from cdc.kafka.places import Reader, offsets_behind, place_of
 from cdc.kafka.topics import known_topics, required_topics
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.position import Partition, partition_name, partition_of
@@ -41,6 +41,7 @@ __all__ = [
     "left_out_notes",
     "left_out_rows",
     "newest_entry_us",
+    "records_at",
     "span",
     "too_old",
     "topic_ids",
@@ -125,6 +126,22 @@ def span(kafka: Kafka) -> Span:
         _await_readable(properties, newest, names.commits)
         ranges = _ranges(properties, list(ranges))
         return Span(ranges, newest.next_sequence, True, newest.marks, newest.folds_names)
+
+
+def records_at(kafka: Kafka, offsets: Mapping[str, int]) -> dict[str, ReadRecord]:
+    """Reads the records whose first messages are at these ``offsets``, by the names of partitions; a partition is
+    missing if no record begins there any more. Raises UserError if the brokers do not answer.
+    """
+    only = {partition_of(name): (offset, offset + 1) for name, offset in offsets.items()}
+    found = {}
+    with _broker_errors_as_user_errors(kafka):
+        for partition, message in newest_within(_properties(kafka), only).items():
+            place = place_of(message)
+            if place is not None and place.ts_us is not None:
+                found[partition_name(partition)] = ReadRecord(
+                    place.sequence, place.offset, place.position.file, place.position.offset, place.ts_us
+                )
+    return found
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:

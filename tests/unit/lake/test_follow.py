@@ -55,3 +55,24 @@ def test_a_first_run_may_take_hours_and_a_later_one_not(monkeypatch: pytest.Monk
         stop.set()
         turns.let_go.release(9)
         runs.join(LIMIT_SECONDS)
+
+
+def test_tables_are_maintained_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, done, stop = [0.0], list[float](), threading.Event()
+    lake = SimpleNamespace(
+        advance=lambda source: Run(source.newest, "", None, 1, {}, ()), maintain=lambda: done.append(now[0])
+    )
+
+    def source() -> Source:
+        now[0] += HOUR
+        stop.set() if now[0] == 7 * HOUR else None
+        return cast(Source, SimpleNamespace(newest=int(now[0])))
+
+    clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0])
+    monkeypatch.setattr(program, "time", clock)
+    Following(source, cast(Lake, lake), interval=0, info={}, maintain=3 * HOUR).run(stop, listen=None)
+    assert done == [3 * HOUR, 6 * HOUR]
+    stop.clear()
+    now[0] = 0
+    Following(source, cast(Lake, lake), interval=0, info={}).run(stop, listen=None)
+    assert done == [3 * HOUR, 6 * HOUR]
