@@ -96,7 +96,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
                 execute(leader, in_transactions(updates(options, rows, merged)))
                 run_program("cdc-producer", source)
             for number, again in enumerate(("", " again")):
-                clock.timed(f"cdc-lake {name}{again}", lambda lake=lakes[number]: advance(clock.spark, lake).records)
+                clock.timed(f"cdc-lake {name}{again}", partial(advanced, spark, lakes[number]))
                 if merging:
                     clock.timed(
                         f"plain {name}{again}",
@@ -212,6 +212,10 @@ def lake_of(spark: SparkSession, source: Path, to: Path, form: str) -> Lake:
 
 def advance(spark: SparkSession, lake: Lake) -> Run:
     return lake.advance(Source.of(spark, lake.profile))
+
+
+def advanced(spark: SparkSession, lake: Lake) -> int:
+    return advance(spark, lake).records
 
 
 class Plain:
