@@ -15,10 +15,14 @@ resident size of each; ``servers`` are the CPU seconds of leader and of follower
 updates, commit included, in ms: first with the two programs that only replicate them, then with each kind of copy.
 ``delay`` is how many ms after an update's commit it can be read from Kafka, the average of the worst quarter of a
 second, and after how many seconds it is on the follower, at most. ``ratio`` is to the pipe in the same conditions.
+The line below a copy has the CPU seconds of each process for a million rows; how many chunks with how many rows the
+producer read; and what the thread that reads them waited for, in seconds: until the stream ``asked`` for the next one,
+until the throttles no longer ``held`` it back, until what the stream had read was ``visible``; and ``reading`` itself.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,7 +30,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from delays import Delay, watched_delay, worst
@@ -45,6 +49,7 @@ TABLE = (
     "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k)"
 )
 DIGITS = "LPAD(FLOOR(RAND() * 1e18), 20, '0')"
+CPU = "leader", "follower", "producer", "consumer"
 NOW = "UNIX_TIMESTAMP(SYSDATE(6))"
 # Each session notes how long its updates took in a temporary table, which is not logged.
 LOAD = f"""
@@ -78,6 +83,7 @@ class Run:
     wall: float
     programs: Sequence[Ended]
     delays: Sequence[Delay] = ()
+    reading: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,39 +109,50 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=300_000, help="of all tables (default %(default)s)")
     parser.add_argument("--tables", type=int, default=50, help="of the shape many (default %(default)s)")
     parser.add_argument("--shapes", default="one,many", help="which to measure (default %(default)s)")
+    parser.add_argument("--empty-only", action="store_true", help="leave out copies to a follower that has the rows")
     options, programs = parser.parse_args(), f"{'producer':>16}{'consumer':>16}"
     print(f"{'':33}{'rows':>9}{'wall s':>8}{'rows/s':>8}{'servers':>14}{programs}{'p99':>7}{'delay':>13}{'ratio':>7}")
     print(f"{'':72}{'rows/CPU s   MB':>16}{'rows/CPU s   MB':>16}")
     for shape in options.shapes.split(","):
         with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
-            measure(Path(folder), rows=options.rows, tables=options.tables if shape == "many" else 1)
+            tables = options.tables if shape == "many" else 1
+            measure(Path(folder), rows=options.rows, tables=tables, empty_only=options.empty_only)
     return 0
 
 
-def measure(folder: Path, *, rows: int, tables: int) -> None:
+def measure(folder: Path, *, rows: int, tables: int, empty_only: bool) -> None:
     leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
     ports = (first := free_port()), free_port(other_than=first)
     source.write_text(
-        source.read_text() + '[producer]\nstart = "copy"\n[filters]\nexclude_tables = ["bench.stop"]\n'
+        source.read_text().replace('"warning"', '"debug"')
+        + '[producer]\nstart = "copy"\n[filters]\nexclude_tables = ["bench.stop"]\n'
         f"[metrics]\nport = {ports[0]}\n"
     )
     target.write_text(target.read_text().replace('"warning"', '"info"') + f"[metrics]\nport = {ports[1]}\n")
     fill(leader, rows, tables)
     servers = Servers(leader, follower, third, source, target, ports, rows, tables)
     title = "one table" if tables == 1 else f"{tables} tables"
-    piped = measured(f"{title}, idle leader", servers, by_pipe)
-    measured(f"{title}, idle leader", servers, by_copy, beside=piped)
-    ask(servers)
-    measured(f"{title}, again", servers, by_copy)
-    if tables == 1:
-        execute(follower, "DELETE FROM bench.t1 WHERE id % 20 = 0", "UPDATE bench.t1 SET k = -1 WHERE id % 20 = 1")
-        ask(servers)
-        measured(f"{title}, a tenth lost", servers, by_copy)
+    while_idle(title, servers, empty_only=empty_only)
     under_load(f"{title}, {RATE} updates/s", servers)
     for each in (leader, follower, third, kafka):
         each.kill()
+
+
+def while_idle(title: str, servers: Servers, *, empty_only: bool) -> None:
+    piped = measured(f"{title}, idle leader", servers, by_pipe)
+    measured(f"{title}, idle leader", servers, by_copy, beside=piped)
+    if empty_only:
+        return
+    ask(servers)
+    measured(f"{title}, again", servers, by_copy)
+    if servers.tables == 1:
+        execute(
+            servers.follower, "DELETE FROM bench.t1 WHERE id % 20 = 0", "UPDATE bench.t1 SET k = -1 WHERE id % 20 = 1"
+        )
+        ask(servers)
+        measured(f"{title}, a tenth lost", servers, by_copy)
 
 
 def under_load(title: str, servers: Servers) -> None:
@@ -172,6 +189,10 @@ def measured(
         + (f"{beside.wall / run.wall:7.2f}" if beside else ""),
         flush=True,
     )  # fmt: skip
+    if run.programs:
+        cpu = [*spent, *(each.cpu for each in run.programs)]
+        each = (f"{name} {seconds / rows * 1e6:.1f}" for name, seconds in zip(CPU, cpu, strict=True))
+        print(f"  CPU s for 1 M rows: {', '.join(each)}; {run.reading}", flush=True)
     if beside:
         note(f"copy, {title}: seconds of mysqldump | mysql", beside.wall / run.wall)
     return run
@@ -181,15 +202,22 @@ def by_copy(servers: Servers) -> Run:
     """Runs both programs until the follower has all tables."""
     log = servers.target.with_suffix(".log")
     begun = time.monotonic()
-    with log.open("wb") as out:
-        producer = subprocess.Popen([BIN / "cdc-producer", servers.source, "--until-current"])
+    with log.open("wb") as out, servers.source.with_suffix(".log").open("wb") as said:
+        producer = subprocess.Popen([BIN / "cdc-producer", servers.source, "--until-current"], stderr=said)
         consumer = subprocess.Popen([BIN / "cdc-consumer", servers.target], stderr=out)
         there = lambda: log.read_text().count("table copied") >= servers.tables or has_failed(consumer, producer)  # noqa: E731
         with watched_delay(servers.metrics) as delays:
             assert wait_until(there, seconds=SECONDS) and not has_failed(consumer, producer), log.read_text()[-2000:]
         wall = time.monotonic() - begun
         consumer.terminate()
-        return Run(wall, [ended(producer), ended(consumer)], delays)
+        run = Run(wall, [ended(producer), ended(consumer)], delays)
+    return replace(run, reading=reading(servers.source.with_suffix(".log").read_text()))
+
+
+def reading(log: str) -> str:
+    """How many chunks the producer read, and what its thread waited for, in seconds; from the log."""
+    found = re.findall(r"chunks were read (.*)", log)
+    return " ".join(found)
 
 
 def has_failed(*processes: "subprocess.Popen[bytes]") -> bool:

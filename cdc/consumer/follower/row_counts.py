@@ -15,6 +15,7 @@ from cdc.consumer.literals.values import identifier, quoted, table_name
 from cdc.consumer.plan.chunk_plan import ChunkPlan, Found, check_chunk, chunk_plan, in_range
 from cdc.consumer.plan.net_effects import Image, row_identity
 from cdc.consumer.plan.planner import Change, Step
+from cdc.consumer.plan.rendered_rows import RenderedRows
 from cdc.consumer.plan.statements import Removal, removals, statements
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.names import Uri
@@ -109,6 +110,10 @@ MISPLACED = 1863  # the server's error if it must delete or update a row that li
 # If the chunk's range contains more than this many times as many rows on the follower as in the chunk, only those rows
 # are read that equal a row of the chunk.
 _MOST_OTHERS = 3
+# If the chunk has at least this many times as many rows as its range on the follower, these are written again even if
+# they are equal: a row costs less to write than to compare. So it is where the leader changes rows while their table is
+# copied, because such a change inserts its row before the chunk with the row comes.
+_FEW = 4
 
 
 class RangeRows:
@@ -165,20 +170,47 @@ class RangeRows:
         ((count,),) = self._rows(f"SELECT COUNT(*) FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}")
         if not count or not len(chunk.rows) or chunk.range.piece is not None:
             return Found(int(count))
+        few = _FEW * count <= len(chunk.rows) and chunk.range.keys is None
         try:
-            return self._compared(chunk, schema, int(count), size)
+            return (self._counted if few else self._compared)(chunk, schema, int(count), size)
         except (*INCOMPARABLE, Refused):
             return Found(int(count))  # all rows are written again, without a comparison
+
+    def _counted(self, chunk: Record, schema: TableSchema, count: int, size: int) -> Found:
+        """Compares the few rows that the follower has in the range with the chunk's rows of the same keys, only to
+        count them: all rows of the chunk are written.
+        """
+        rows = chunk.rows.parsed() if isinstance(chunk.rows, RenderedRows) else chunk.rows
+        images = [row.after or [] for row in rows]
+        places = [chunk.columns.index(column) for column in chunk.key or ()]
+        known = [[image[place] for place in places] for image in images]
+        keys, where = image_keys(chunk.key or (), known, {}), f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}"
+        there = {key for (key,) in self._rows(f"SELECT {_shown(keys)} {where}")}
+        same = [number for number, key in enumerate(map(keys.value, known)) if key in there]
+        if not same:
+            return Found(count, few=True)
+        hashes, values = self._hashes(chunk, schema, [images[number] for number in same], size)
+        stored = {value for (value,) in self._rows(f"SELECT {_shown(hashes)} {where}")}
+        equal = frozenset(number for number, value in zip(same, values, strict=True) if value in stored)
+        return Found(count, equal, frozenset(same) - equal, few=True)
+
+    def _hashes(
+        self, chunk: Record, schema: TableSchema, images: Sequence[Image], size: int
+    ) -> tuple[ImageKeys, list[str]]:
+        """Returns the artificial keys of rows of the chunk with these ``images``, and how the follower computes them
+        for its rows.
+        """
+        # Virtual columns are not compared, since they have no stored value that could differ.
+        compared = [index for index, name in enumerate(chunk.columns) if name in schema.columns | schema.stored]
+        names, parts = [chunk.columns[index] for index in compared], [[image[i] for i in compared] for image in images]
+        rows = image_keys(names, parts, self._counts.texts(parts, size=size))
+        return rows, [*map(rows.value, parts)]
 
     def _compared(self, chunk: Record, schema: TableSchema, count: int, size: int) -> Found:
         images = [row.after or [] for row in chunk.rows]
         if len(set(map(row_identity(chunk), images))) < len(images):
             raise ValueError("two rows with the same key")
-        # Virtual columns are not compared, since they have no stored value that could differ.
-        compared = [index for index, name in enumerate(chunk.columns) if name in schema.columns | schema.stored]
-        names, parts = [chunk.columns[index] for index in compared], [[image[i] for i in compared] for image in images]
-        rows = image_keys(names, parts, self._counts.texts(parts, size=size))
-        values = [*map(rows.value, parts)]
+        rows, values = self._hashes(chunk, schema, images, size)
         numbers = {value: number for number, value in enumerate(values)}
         where = f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}"
         if count > _MOST_OTHERS * len(images):

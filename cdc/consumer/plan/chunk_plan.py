@@ -241,7 +241,8 @@ class Found:
     The rows in ``equal`` exist with equal values; the rows in ``others`` exist with the same key, but other values. The
     rows in ``outside`` are also in ``equal`` or ``others``, but are outside of the range on the follower. ``keys`` are
     the artificial keys (hashes of all values) of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes
-    such keys for the follower's rows; both are empty if the rows were not compared.
+    such keys for the follower's rows; both are empty if the rows were not compared. If ``few`` is true, the follower
+    has only few rows in the range, and equal ones are written again, too.
     """
 
     rows: int = 0
@@ -250,6 +251,12 @@ class Found:
     outside: frozenset[int] = frozenset()
     keys: Sequence[str] = ()
     expression: str = ""
+    few: bool = False
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """The indexes of the chunk's rows that stay on the follower as they are."""
+        return frozenset() if self.few else self.equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +264,9 @@ class ChunkPlan:
     """The plan of a chunk. Usually ``steps`` apply the whole chunk. If they fail, they are rolled back; then
     ``emptying`` is executed, and the rows of the record ``written`` are inserted.
 
-    ``emptying`` deletes the follower's rows in the chunk's range that equal no row of the chunk. ``written`` contains
-    the rows of the chunk that have no equal row on the follower. ``refused`` is the reason why the chunk can't be
-    applied.
+    ``emptying`` deletes the follower's rows in the chunk's range, except those that are kept since they equal a row of
+    the chunk (``Found.kept``). ``written`` contains the other rows of the chunk. ``refused`` is the reason why the
+    chunk can't be applied.
     """
 
     chunk: Record
@@ -281,8 +288,8 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
     # The stored values are therefore compared with the leader's.
     verified = schema.stored & frozenset(chunk.columns)
     written = replace(chunk, operation="Add", flags=chunk.flags | NO_FOREIGN_KEY_CHECKS, copying=True)
-    if found.equal:
-        rows = [row for number, row in enumerate(chunk.rows) if number not in found.equal]
+    if found.kept:
+        rows = [row for number, row in enumerate(chunk.rows) if number not in found.kept]
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
     if chunk.range is not None and chunk.range.piece is not None:
@@ -290,7 +297,7 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
         # record changes the table before the last piece. So all rows of the chunk are missing, and all rows that were
         # found are extra.
         repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
-    inside = found.equal - found.outside
+    inside = found.kept - found.outside
     if found.rows > len(inside):
         sql = f"DELETE FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}{_except(found, inside)}"
         gone = [Change(chunk, Row(None, None))]

@@ -63,11 +63,14 @@ class RenderedRows(LazySequence[Row]):
     ``tags`` contains, for each column, the types of its values, such as SignedInteger and String (tags in records).
     """
 
-    __slots__ = ("_count", "_parse", "tags", "text")
+    __slots__ = ("_count", "_parse", "_pause", "tags", "text")
 
-    def __init__(self, count: int, text: bytes, tags: Sequence[Tags], parse: Callable[[], Record]) -> None:
+    def __init__(
+        self, count: int, text: bytes, tags: Sequence[Tags], parse: Callable[[], Record], pause: Callable[[], None]
+    ) -> None:
         self._count = count
         self._parse = parse
+        self._pause = pause
         self.text = text
         self.tags = tags
 
@@ -76,6 +79,11 @@ class RenderedRows(LazySequence[Row]):
 
     def computed(self) -> Sequence[Row]:
         """Parses the rows again from the message. The next records of the table are then not rendered."""
+        self._pause()
+        return self.parsed()
+
+    def parsed(self) -> Sequence[Row]:
+        """Parses the rows again from the message, where their text is needed as well."""
         return self._parse().rows
 
 
@@ -105,8 +113,8 @@ class RecordParser:
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record
-        rows = RenderedRows(len(record.rows), text, tags, partial(self._again, message))
-        return replace(record, rows=rows)
+        again, then = partial(self._parsed, message, where=""), partial(self._pause, record.uri)
+        return replace(record, rows=RenderedRows(len(record.rows), text, tags, again, then))
 
     def _parsed(self, message: bytes | LargeRecord, *, where: str) -> Record:
         record = Record.parse(message, where=where)
@@ -120,10 +128,8 @@ class RecordParser:
                     _set_apart(image or [])
         return record
 
-    def _again(self, message: bytes) -> Record:
-        record = self._parsed(message, where="")
-        self._pauses[record.uri] = _PAUSE
-        return record
+    def _pause(self, uri: Uri) -> None:
+        self._pauses[uri] = _PAUSE
 
 
 def _set_apart(image: list[Value]) -> None:

@@ -13,6 +13,7 @@ is at that point.
 """
 
 import json
+import re
 import select
 import time
 from collections import deque
@@ -97,6 +98,10 @@ class Overrun(Exception):
     """Raised when a chunk must be read again, for example because its table has more changes than can be kept."""
 
 
+# The keys between which a chunk's rows are, as JSON texts of their values; None is the beginning or the end of a table.
+Bounds = tuple[Sequence[str] | None, Sequence[str] | None]
+
+
 class Window:
     """The changes of one table since a chunk of the table was requested."""
 
@@ -117,31 +122,82 @@ class Window:
         self._changes.clear()
         self._size = _LIMIT + 1
 
-    def apply(self, rows: list[str], key: Sequence[int]) -> list[str]:
-        """Applies all changes to the chunk's ``rows``, JSON texts; ``key`` contains the indexes of the key's columns.
+    def apply(self, rows: list[str], key: Sequence[int], bounds: Bounds = (None, None)) -> list[str]:
+        """Applies all changes to the chunk's ``rows``, JSON texts; ``key`` contains the indexes of the key's columns,
+        ``bounds`` the keys between which the rows were read.
 
         Raises Overrun.
         """
         if self._size > _LIMIT:
             raise Overrun
         changes = ((operation, json.loads(bytes(row))) for operation, texts in self._changes for row in texts)
-        return merged(rows, key, changes)
+        return merged(rows, key, changes, bounds)
 
 
-def merged(rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Applies ``changes`` to ``rows``; each change is an operation and the row as an object of the record format."""
+def merged(
+    rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dict[str, Any]]], bounds: Bounds = (None, None)
+) -> list[str]:
+    """Applies ``changes`` to ``rows``; each change is an operation and the row as an object of the record format.
+
+    Leaves out changed rows that are certainly outside of the chunk's range, since followers have them from the changes
+    already, and must not meet them twice. That is certain for a row that existed all the time, and was not read, and
+    for a row whose key is outside of ``bounds`` by numbers. Other rows outside of the range may be in the result.
+    """
     last: dict[str, list[Any] | None] = {}
+    appeared: set[str] = set()  # the rows that did not exist at some time since the request
     for operation, row in changes:
         before = row.get("before_cols") if operation == "Update" else row["cols"] if operation == "Delete" else None
         after = row.get("after_cols") if operation == "Update" else row["cols"] if operation == "Add" else None
-        if before is not None:
-            last[_identity(before, key)] = None
-        if after is not None:
-            last[_identity(after, key)] = after
+        gone, come = (None if image is None else _identity(image, key) for image in (before, after))
+        if gone is not None:
+            last[gone] = None
+        if come is not None:
+            last[come] = after
+        appeared.update(identity for identity in (gone, come) if identity is not None and gone != come)
     if not last:
         return rows
-    kept = [row for row in rows if _identity(_first_values(row, max(key) + 1), key) not in last]
-    return kept + [_text({"cols": image}) for image in last.values() if image is not None]
+    read = set()
+    kept = []
+    for text, identity in zip(rows, _identities(rows, key, last), strict=True):
+        if identity in last:
+            read.add(identity)
+        else:
+            kept.append(text)
+    low, high = (_numbers(end) for end in bounds)
+    for identity, image in last.items():
+        if image is None or (identity not in read and identity not in appeared):
+            continue
+        if identity in read or _may_be_between(low, _numbers([_text(image[at]) for at in key]), high):
+            kept.append(_text({"cols": image}))
+    return kept
+
+
+def _may_be_between(low: list[int] | None, key: list[int] | None, high: list[int] | None) -> bool:
+    """Whether a key may be between two others; None stands for a key whose order is not that of its numbers."""
+    return key is None or not ((low is not None and key <= low) or (high is not None and key > high))
+
+
+def _numbers(key: Sequence[str] | None) -> list[int] | None:
+    """Returns the numbers in the JSON texts of a key, None if some of its columns are no integers."""
+    found = [_INTEGER.fullmatch(value) for value in key or ()]
+    return [int(value[1]) for value in found if value] if found and all(found) else None
+
+
+def _identities(rows: list[str], key: Sequence[int], wanted: Collection[str]) -> Iterable[str]:
+    """Returns the identity of each row. For a row that is not ``wanted`` it may be another text that is not wanted
+    either.
+
+    Usually the key are the first columns, and integers: then a row is recognized by how its text begins.
+    """
+    first = list(range(len(key)))
+    if list(key) != first or not all(map(_INTEGERS.fullmatch, wanted)):
+        return [_identity(_first_values(row, max(key) + 1), key) for row in rows]
+    begins = len(_COLUMNS)
+    lengths = sorted({len(identity) - 2 for identity in wanted})  # without the brackets
+    known = {identity[1:-1]: identity for identity in wanted}
+    return [
+        next((known[part] for size in lengths if (part := row[begins : begins + size]) in known), "") for row in rows
+    ]
 
 
 def _first_values(row: str, count: int) -> list[Any]:
@@ -160,6 +216,8 @@ def _identity(image: list[Any], key: Sequence[int]) -> str:
     return _text([image[at] for at in key])
 
 
+_INTEGER = re.compile(r'\{"(?:Signed|Unsigned)Integer":(-?[0-9]+)\}')
+_INTEGERS = re.compile(rf"\[{_INTEGER.pattern}(?:,{_INTEGER.pattern})*\]")
 _COLUMNS = '{"cols":['  # the text with which ``row_text`` begins each row
 _parse_at = json.JSONDecoder().raw_decode
 _text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -350,7 +408,8 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
         # different columns.
         raise Overrun
     columns = [column.name for column in definition.columns]
-    rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
+    bounds = (None, None) if asked.wanted.keys is not None else (asked.wanted.after, read.upto)
+    rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key], bounds)
     return _part_of(definition, (asked.wanted.after, read.upto), rows, answer)
 
 

@@ -11,6 +11,7 @@ A table that can't be read in ranges of its key is read from one snapshot. The f
 snapshot sees. Each further request, whose key has no columns, is answered with the next piece of the table's rows.
 """
 
+import logging
 import os
 import queue
 import socket
@@ -18,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -49,11 +50,12 @@ from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
 from cdc.producer.flavor.mariadb_leader import Visibility, copy_settings, speaks_mariadb
 from cdc.producer.table_checks import mask_problem
+from cdc.service.logs import event
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 from cdc.sql.key_range import misplaced_rows
 
-__all__ = ["Answer", "MisplacedRows", "Read", "Reader", "Wanted"]
+__all__ = ["Answer", "MisplacedRows", "Read", "Reader", "Spent", "Wanted"]
 
 # Finds rows in wrong partitions, which a SELECT by the table's key would miss.
 #
@@ -151,6 +153,7 @@ def _lookup(table: TableDefinition, partition: str, key: TableKey) -> str:
     return misplaced_rows(_full_name(table), identifier(partition), columns, index=index, nullable=key.nullable)
 
 
+_LOG = logging.getLogger("cdc.producer")
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
 _MOST_KEYS = 500  # the maximum number of keys in a chunk: for more alternatives the server might read the whole table
@@ -213,6 +216,38 @@ class Answer:
     estimated: int | None = None
 
 
+@dataclass(slots=True)
+class Spent:
+    """How long the thread of a copy waited until the stream ``asked`` for a chunk, until the throttles let it read
+    (``held``), until a SELECT saw what the stream had read (``visible``), and how long it was ``reading``, in seconds.
+    """
+
+    chunks: int = 0
+    rows: int = 0
+    asked: float = 0.0
+    held: float = 0.0
+    visible: float = 0.0
+    reading: float = 0.0
+    _since: float = field(default_factory=time.monotonic)
+
+    def lap(self) -> float:
+        """Returns the seconds since the last call, or since the beginning."""
+        before, self._since = self._since, time.monotonic()
+        return self._since - before
+
+    def add(self, answer: Answer) -> None:
+        """Counts an answer whose reading has ended now."""
+        self.reading += self.lap()
+        if answer.chunk is not None:
+            self.chunks += 1
+            self.rows += len(answer.chunk.rows)
+
+    def tell(self) -> None:
+        """Logs the counters."""
+        seconds = {name: f"{getattr(self, name):.2f}" for name in ("asked", "held", "visible", "reading")}
+        event(_LOG, "chunks were read", level=logging.DEBUG, chunks=self.chunks, rows=self.rows, **seconds)
+
+
 class Reader:
     """Answers requests in order; ``throttles`` hold back the next chunk.
 
@@ -239,6 +274,7 @@ class Reader:
         self._mask = mask
         self._selection = selection or RowSelection()
         self._rows = _FIRST_ROWS
+        self._spent = Spent()
         self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
@@ -316,8 +352,16 @@ class Reader:
             self._give(error)
 
     def _answer_all(self, marks: Any, rows: ChunkReader) -> None:
-        while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
-            self._give(self._read_piece() if wanted.after == () else self._read(marks, rows, wanted))
+        spent = self._spent
+        try:
+            while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
+                spent.asked += spent.lap()
+                answer = self._read_piece() if wanted.after == () else self._read(marks, rows, wanted)
+                spent.add(answer)
+                self._give(answer)
+        finally:
+            if spent.chunks:
+                spent.tell()
 
     def _give(self, answer: Answer | Exception) -> None:
         self._answers.put(answer)
@@ -328,7 +372,9 @@ class Reader:
         self._snapshots.close()
         with marks.cursor() as cursor:
             self._throttles.await_turn(cursor)
+            self._spent.held += self._spent.lap()
             visible = self._await_visible(cursor, wanted.read)
+            self._spent.visible += self._spent.lap()
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
                 # The stream begins at this position, without the changes before it. An XA transaction that was prepared
@@ -434,6 +480,7 @@ class Reader:
         assert self._snapshot is not None  # an earlier request has taken the snapshot
         with self._marks.cursor() as cursor:
             self._throttles.await_turn(cursor, until=self.hurried)
+        self._spent.held += self._spent.lap()
         chunk = self._snapshots.piece(_CHUNK_BYTES)
         if not self.hurried.is_set():
             self._throttles.rate.read(len(chunk.rows))

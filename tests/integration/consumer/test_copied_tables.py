@@ -77,3 +77,31 @@ def test_a_key_of_two_columns_in_a_collation_without_case(stage: Stage) -> None:
         "EXPLAIN FORMAT=TRADITIONAL DELETE FROM t WHERE " + range_condition(["a", "b"], ["'C'", "2"], ["'c'", "9"]),
     )  # fmt: skip
     assert (plan[4], plan[6]) == ("range", "PRIMARY")
+
+
+def test_a_chunk_for_a_range_with_few_rows_is_written_as_a_whole_and_told_exactly(stage: Stage) -> None:
+    """So it is where rows were changed before their chunk came. The chunks have enough rows for LOAD DATA."""
+    path = stage.create_table("t", "(k VARCHAR(9) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY, v INT, w DOUBLE, j JSON)")
+    stage.apply()
+    names, count = ["k", "v", "w", "j"], 600
+
+    def row(n: int, v: int = 0) -> list[Body]:
+        return [text(f"r{n:04}"), number(v), {"Double": n / 7}, {"Json": {"n": n}}]
+
+    there = "INSERT INTO t SELECT CONCAT(IF(n < 40, 'r', 'R'), LPAD(n, 4, '0')), {}, n / 7e0, JSON_OBJECT('n', n) "
+    numbers = "FROM (WITH RECURSIVE r (n) AS (SELECT {} UNION ALL SELECT n + 1 FROM r WHERE n < {}) SELECT n FROM r) x"
+    # 40 equal rows, 30 others, among them 10 whose key differs in its case only, and 20 that the leader does not have.
+    stage.execute(
+        there.format(0) + numbers.format(0, 39), there.format(1) + numbers.format(50, 59),
+        "INSERT INTO t SELECT CONCAT('r', LPAD(n, 4, '0')), 5, 0, NULL " + numbers.format(100, 119),
+        "INSERT INTO t SELECT CONCAT('r', LPAD(n, 4, '0'), 'x'), 0, 0, NULL " + numbers.format(200, 219), "COMMIT",
+    )  # fmt: skip
+    named = {"key": ["k"], "collations": [CI]}
+    stage.topic.send(stage.topic.chunk(path, names, *map(row, range(count)), upto=[text("r0599")], **named))
+    # The second chunk's last rows are outside of its range, and there already.
+    second = [*map(row, range(count, 2 * count)), row(7), row(8, 8)]
+    stage.topic.send(stage.topic.chunk(path, names, *second, after=[text("r0599")], **named))
+    log = stage.apply()
+    assert "missing=540 different=20 extra=30" in log
+    expected = [(f"r{n:04}", 8 if n == 8 else 0, n / 7, n) for n in range(2 * count)]
+    assert stage.execute("SELECT k, v, w, j->'$.n' + 0 FROM t ORDER BY k") == expected

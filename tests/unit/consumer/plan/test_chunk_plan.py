@@ -79,7 +79,7 @@ class Follower:
                     if come is not None:
                         self.converge(come)
 
-    def chunk(self, chunk: Record) -> ChunkPlan:
+    def chunk(self, chunk: Record, *, few: bool = False) -> ChunkPlan:
         assert chunk.range is not None
         after, through = ((end or [None])[0] for end in chunk.range[:2])
         low = after["SignedInteger"] if after else -1
@@ -97,6 +97,10 @@ class Follower:
             frozenset(named[key] for key in named if key in self.rows and key not in inside),
             [str(key) for key in named],
         ) if inside else Found()  # fmt: skip
+        if few and inside:
+            # Rows outside of the range are not looked for, and nothing is kept.
+            found = Found(len(inside), found.equal - found.outside, found.others - found.outside, few=True)
+            equal = set()
         made = chunk_plan(chunk, SCHEMA, found)
         gone = [step for step in made.steps if step.prepared]
         for key in inside - equal if gone else ():
@@ -138,15 +142,15 @@ def chunk_of(leader: Rows, after: int | None, through: int | None, *, more: set[
 
 
 @given(TABLES, TABLES, st.lists(st.integers(0, 5), unique=True).map(sorted), st.lists(WISHES, min_size=8, max_size=8),
-       st.sets(KEYS), st.integers(1, 4), st.booleans())  # fmt: skip
+       st.sets(KEYS), st.integers(1, 4), st.booleans(), st.booleans())  # fmt: skip
 def test_any_history_with_chunks_gives_the_table_of_the_leader(
     leader: Rows, rows: Rows, ends: list[int], wishes: list[list[tuple[int, int, int]]], more: set[int],
-    size: int, again: bool,
+    size: int, again: bool, few: bool,
 ) -> None:  # fmt: skip
     leader, follower = dict(leader), Follower(dict(rows))
     for after, through in list(pairwise([None, *ends, None])) * (2 if again else 1):
         chunk = chunk_of(leader, after, through, more=more)
-        follower.chunk(chunk)
+        follower.chunk(chunk, few=few)
         # Once more where the follower has all of it: nothing is written.
         assert follower.chunk(chunk).steps == [] or more
         covered = {key for key in range(6) if through is None or key <= through}
@@ -215,6 +219,15 @@ def test_what_was_found_is_counted() -> None:
     )  # fmt: skip
     assert [row.before for _, row in away.changes] == [image(9, 9)]
     assert [row.after for _, row in come.changes] == [image(2, 2), image(3, 3), image(9, 9)]
+
+
+def test_few_rows_are_counted_and_written_again() -> None:
+    chunk = chunk_of({1: 1, 2: 2, 3: 3}, 0, 5)
+    made = chunk_plan(chunk, SCHEMA, Found(3, frozenset({0}), frozenset({1}), few=True))
+    assert (made.repair.missing, made.repair.different, made.repair.extra) == (1, 1, 1)
+    gone, come = made.steps
+    assert gone.prepared == ((b"DELETE FROM `db`.`t` WHERE (`a` > 0) AND (`a` <= 5)", 3),)
+    assert [row.after for _, row in come.changes] == [image(1, 1), image(2, 2), image(3, 3)]
 
 
 def test_rows_that_others_refer_to_keep_the_common_order() -> None:

@@ -89,6 +89,10 @@ def test_rows_that_somebody_wants_are_read_anew_and_left_for_a_while() -> None:
     parser = RecordParser()
     text = message(1, [({"String": "a"}, "Null")] * 20)
     record = parser.parse(text, where="")
+    assert isinstance(record.rows, RenderedRows)
+    # Where both their text and their values are needed, the next ones are rendered all the same.
+    assert record.rows.parsed() == Record.parse(text, where="").rows
+    assert isinstance(parser.parse(text, where="").rows, RenderedRows)
     assert list(record.rows) == list(Record.parse(text, where="").rows)
     assert record.rows[3] == Record.parse(text, where="").rows[3]
     following = [parser.parse(text, where="") for _ in range(1001)]

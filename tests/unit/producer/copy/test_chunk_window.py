@@ -21,6 +21,10 @@ def _row(key: int, value: int) -> str:
     return json.dumps({"cols": _cols(key, value)}, separators=(",", ":"))
 
 
+def _key(number: int) -> list[str]:
+    return [f'{{"SignedInteger":{number}}}']
+
+
 def _changed(table: Table, key: int, new_key: int, value: int) -> Change | None:
     """Change the row, or move it to another key, as the leader can; None where it can't."""
     if key not in table:
@@ -51,11 +55,43 @@ def test_whatever_the_select_has_seen_the_chunk_is_as_of_the_end(
             states.append(dict(table))
     seen = states[data.draw(st.integers(0, len(states) - 1))]
     low, high = data.draw(st.tuples(_KEYS, _KEYS))
-    rows = noted.apply([_row(*item) for item in seen.items() if low < item[0] <= high], key=[0])
+    bounds = data.draw(st.sampled_from([(None, None), (_key(low), _key(high))]))
+    rows = noted.apply([_row(*item) for item in seen.items() if low < item[0] <= high], [0], bounds)
     found = {row["cols"][0]["SignedInteger"]: row["cols"][1]["SignedInteger"] for row in map(json.loads, rows)}
     assert len(found) == len(rows)  # no row is named twice
     assert all(table[key] == value for key, value in found.items())  # each is as it is now
     assert {key for key in table if low < key <= high} <= found.keys()  # and all of the range are there
+    if bounds != (None, None) and low <= high:
+        assert all(low < key <= high for key in found)  # and no others, which the follower has already
+
+
+@given(
+    start=st.dictionaries(_KEYS, st.integers(1, 3)),
+    changed=st.lists(st.tuples(_KEYS, st.integers(1, 3)), max_size=8), data=st.data(),
+)  # fmt: skip
+def test_rows_of_other_ranges_that_were_only_updated_are_in_no_chunk_whatever_the_order_of_keys(
+    start: Table, changed: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    read = data.draw(st.lists(st.sampled_from(sorted(start)), unique=True)) if start else []
+    table, noted = dict(start), Window()
+    for key, value in changed:
+        if key in table:
+            change = _changed(table, key, key, value)
+            assert change is not None
+            noted.note(change[0], [change[1].encode()])
+    rows = noted.apply([_row(key, start[key]) for key in read], key=[0])
+    assert sorted(rows) == sorted(_row(key, table[key]) for key in read)
+
+
+def test_a_key_is_compared_with_the_bounds_by_its_numbers_only() -> None:
+    noted = Window()
+    texts = [f'{{"cols":[{key}]}}' for key in ('{"SignedInteger":9}', '{"SignedInteger":10}', '{"String":"9"}')]
+    for text in texts:
+        noted.note("Add", [text.encode()])
+    assert noted.apply([], [0], (_key(9), _key(10))) == texts[1:]
+    assert noted.apply([], [0], (_key(9), None)) == texts[1:]
+    assert noted.apply([], [0], (None, _key(9))) == [texts[0], texts[2]]
+    assert noted.apply([], [0], (['{"String":"a"}'], ['{"String":"b"}'])) == texts
 
 
 def test_a_document_in_a_changed_row_keeps_its_numbers() -> None:
