@@ -4,7 +4,8 @@ only the first partition of a topic has messages.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar, overload
 
@@ -27,6 +28,7 @@ __all__ = [
     "connected",
     "end_offsets",
     "known_ranges",
+    "last_fitting",
     "led",
     "newest",
     "newest_within",
@@ -43,6 +45,10 @@ _ENDS_SECONDS = 0.1
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
+# The most bytes of values that are kept of one window. A chunk of a table copy has 800 kB, and a window may have
+# thousands of messages.
+_WINDOW_BYTES = 16_000_000
+_QUEUED_KB = 8_192  # what librdkafka reads ahead, which by default is 64 MB
 _GROUP = "cdc-producer"
 _SPECS: Any = OffsetSpec
 _NO_SUCH = -1  # Kafka's answer contains this offset if all messages are older than the requested time
@@ -233,17 +239,45 @@ def windows(
 ) -> Iterator[Picked]:
     """Yields ``pick(message)`` for each message between two ``offsets``, newest first.
 
-    Messages are read in batches. The first batch has ``first`` offsets, and each later batch has 8 times as many as the
-    previous batch. The function changes the assignment of ``consumer``, which must report the end of a partition.
-    ``group`` is the consumer's group; it only appears in errors.
+    Messages are read in batches. The first batch has ``first`` offsets, and each later batch has up to 8 times as many
+    as the previous batch, as many as fit into memory: where messages are larger than expected, only the newest of a
+    batch are kept, and the others are read again. The function changes the assignment of ``consumer``, which must
+    report the end of a partition. ``group`` is the consumer's group; it only appears in errors.
 
     Raises Disconnected if the brokers do not answer.
     """
     begin, end = offsets
     while end > begin:
         start = max(begin, end - first)
-        yield from reversed([pick(each) for each in between(consumer, {partition: start}, {partition: end}, group)])
-        end, first = start, first * 8
+        read = between(consumer, {partition: start}, {partition: end}, group)
+        kept, is_cut = last_fitting(((each.offset() or 0, pick(each)) for each in read), _WINDOW_BYTES, size=_size)
+        size = sum(_size(picked) for _, picked in kept)
+        end = kept[0][0] if is_cut else start
+        first = max(1, min(first * 8, _WINDOW_BYTES * len(kept) // size if size else first * 8))
+        while kept:
+            yield kept.pop()[1]
+
+
+def last_fitting(
+    found: Iterable[tuple[int, Picked]], limit: int, *, size: Callable[[Picked], int]
+) -> tuple[deque[tuple[int, Picked]], bool]:
+    """Returns the last of the values ``found``, as many as together have at most ``limit`` bytes but at least one, each
+    with its offset; and whether others came before them. Never keeps more than that and one value.
+    """
+    kept: deque[tuple[int, Picked]] = deque()
+    total, is_cut = 0, False
+    for offset, picked in found:
+        kept.append((offset, picked))
+        total += size(picked)
+        while total > limit and len(kept) > 1:
+            total -= size(kept.popleft()[1])
+            is_cut = True
+    return kept, is_cut
+
+
+def _size(picked: object) -> int:
+    """Returns the size of a message's value; other values are small."""
+    return len(picked.value() or b"") if isinstance(picked, Message) else 0
 
 
 def _offsets(
@@ -373,7 +407,7 @@ def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         "allow.auto.create.topics": False,
         "fetch.wait.max.ms": 10,  # a topic is read only to its end, so the broker must not wait there for more messages
     }
-    return Consumer(dict(properties) | own, logger=LIBRDKAFKA)
+    return Consumer({"queued.max.messages.kbytes": _QUEUED_KB} | dict(properties) | own, logger=LIBRDKAFKA)
 
 
 # Checks that only the first partition of a topic with a total order has messages, even if partitions were added to the

@@ -17,6 +17,7 @@ from cdc.config.topic_names import Topics
 from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
+from cdc.kafka import partitions
 from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, led, unended
 from cdc.kafka.topics import admin_client
 from cdc.model.commit_entry import Entry
@@ -247,6 +248,22 @@ def a_broker_that_hangs_is_away(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -
                 reader.topic("late")
         finally:
             os.kill(kafka.process.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("limit", [1, 2_000, 1_000_000])
+def test_messages_are_read_backwards_whatever_their_sizes(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Of a window that is too large the newest are kept, and the others are read again."""
+    monkeypatch.setattr(partitions, "_WINDOW_BYTES", limit)
+    producer, topic = Producer({"bootstrap.servers": kafka.bootstrap_servers}), f"sizes{limit}"
+    topics_of(kafka, topic)._create({topic: 1})
+    values = [b"%d " % n + bytes(900 if n % 40 < 5 else 5) for n in range(200)]
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.flush()
+    found = [each.value() for each in backwards({"bootstrap.servers": kafka.bootstrap_servers}, (topic, 0))]
+    assert found == values[::-1]
 
 
 def test_an_admin_client_is_lent_again_unless_it_failed(kafka: Kafka) -> None:
