@@ -74,10 +74,8 @@ class Arrived:
             _raise_missing(records, state.sequence, upto)
         newest = _newest(new, kept, rows)
         transaction, ts_us = (newest["transaction"], int(newest["ts_us"])) if newest else (state.transaction, None)
-        merged = {**state.last, **last}
-        return cls(
-            source, new, upto, kept, records, merged, ends, transaction, ts_us, _last_read(source, rows, state), gap
-        )
+        merged, read = {**state.last, **last}, _last_read(_records_read(source, rows), state)
+        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us, read, gap)
 
     def rows_of(self, names: Collection[Name]) -> DataFrame:
         """Returns all messages with rows of the tables ``names``, from the beginning of the topics."""
@@ -153,21 +151,30 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
     return rest
 
 
-def _last_read(source: Source, rows: Sequence[Row], state: State) -> dict[str, tuple[ReadRecord, ...]]:
-    """Maps each partition to the last record that the lake has of it, and the last one that a copy wrote there. The
-    topics are asked for them, since ``rows`` (``_ends``) have only their offsets.
+def _records_read(source: Source, rows: Sequence[Row]) -> Sequence[dict[str, ReadRecord]]:
+    """Asks the topics for the last record of each partition, and for the last one that a copy wrote there; ``rows``
+    (``_ends``) have their offsets.
     """
-    found = {name: (records[:1], records[1:]) for name, records in state.read.items()}
-    at = {"read_at": dict[str, int](), "copied_at": dict[str, int]()}
-    for row in rows:
-        for name, offsets in at.items():
+    found = []
+    for name in ("read_at", "copied_at"):
+        offsets = dict[str, int]()
+        for row in rows:
             if row[name] is not None:
                 offsets[row["partition"]] = max(offsets.get(row["partition"], 0), int(row[name]))
-    last, copied = (records_at(source.kafka, offsets) for offsets in at.values())
+        found.append(records_at(source.kafka, offsets))
+    return found
+
+
+def _last_read(new: Sequence[Mapping[str, ReadRecord]], state: State) -> dict[str, tuple[ReadRecord, ...]]:
+    """Maps each partition to the last record that the lake has of it, and the last one that a copy wrote there; ``new``
+    are those of the new messages.
+    """
+    last, copied = new
+    found = {name: (records[:1], records[1:]) for name, records in state.read.items()}
     for name, record in last.items():
         of_all, of_copies = found.get(name, ((), ()))
         found[name] = newest_record(of_all, record), newest_record(of_copies, copied.get(name))
-    return {name: (*of_all, *of_copies) for name, (of_all, of_copies) in found.items() if of_all}
+    return {name: (*of_all, *of_copies) for name, (of_all, of_copies) in found.items()}
 
 
 def _ends(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
