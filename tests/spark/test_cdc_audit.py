@@ -112,7 +112,7 @@ def test_a_jvm_maps_what_an_earlier_one_has_loaded(tmp_path: Path) -> None:
 def test_topics_per_table_and_renamed_databases(
     kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit, spark: SparkSession
 ) -> None:
-    """And what drift is told as: on the terminal, in report.json, and in a table of all rows."""
+    """And what drift is told as: on the terminal, in report.json, and in a table of all rows; from landed messages."""
     leader, follower = tutorial()
     position = 200 * follower.sequence + 4
     if drifted:
@@ -129,7 +129,8 @@ def test_topics_per_table_and_renamed_databases(
         publish_per_table(kafka.bootstrap_servers, load(Path(path)).kafka.topics(), stream.messages)
     with (tmp_path / "follower.toml").open("a") as file:
         file.write('[renames]\nflvDb = "copy of it"\n')
-    done = run_audit(*options, "--report", str(tmp_path / "report"))
+    landing = ("--from-lake", str(tmp_path / "landing")) if drifted else ()
+    done = run_audit(*options, "--report", str(tmp_path / "report"), *landing)
     assert (done.returncode, done.stderr) == (int(drifted), ""), done.stdout
     assert done.stdout.startswith("drift at sequence 8\n" if drifted else "no drift at sequence 8\n")
     assert done.stdout.count("extra in ") == 2 * drifted
