@@ -48,6 +48,7 @@ _FIRST_WINDOW = 16
 # The most bytes of values that are kept of one window. A chunk of a table copy has 800 kB, and a window may have
 # thousands of messages.
 _WINDOW_BYTES = 16_000_000
+_WINDOW_MESSAGES = 65_536
 _QUEUED_KB = 8_192  # what librdkafka reads ahead, which by default is 64 MB
 _GROUP = "cdc-producer"
 _SPECS: Any = OffsetSpec
@@ -253,7 +254,7 @@ def windows(
         kept, is_cut = last_fitting(((each.offset() or 0, pick(each)) for each in read), _WINDOW_BYTES, size=_size)
         size = sum(_size(picked) for _, picked in kept)
         end = kept[0][0] if is_cut else start
-        first = max(1, min(first * 8, _WINDOW_BYTES * len(kept) // size if size else first * 8))
+        first = max(1, min(first * 8, _WINDOW_MESSAGES, _WINDOW_BYTES * len(kept) // size if size else first * 8))
         while kept:
             yield kept.pop()[1]
 

@@ -54,6 +54,8 @@ def place_of(message: Message) -> Place | None:
 
 # Compares the records that a reader has read with those that the topics have now.
 
+_FIRST_OFFSETS = 8  # offsets of a partition in which its oldest record is looked for
+
 
 class Reader(NamedTuple):
     """A reader for an error: its ``name``, and how it starts ``over``."""
@@ -143,6 +145,8 @@ def _searched(
     reader: Reader,
 ) -> Place | None:
     """Finds the place of ``record`` in the partition; None if retention has deleted it."""
+    if offsets[0] > 0 and _oldest(properties, partition, offsets) > record.sequence:
+        return None
     newest, found = -1, None
     for place in backwards(properties, partition, end=offsets[1], pick=place_of):
         if place is not None and _counts(place, marks):
@@ -155,6 +159,16 @@ def _searched(
     if found is None or not _is_at(record, found):
         _raise_other(partition, record, newest, reader)
     return found
+
+
+def _oldest(properties: Mapping[str, Any], partition: Partition, offsets: tuple[int, int]) -> int:
+    """Returns the sequence of the oldest record in the partition; -1 if none begins at its first offsets."""
+    begin, end = offsets
+    for upto in range(begin + 1, min(end, begin + _FIRST_OFFSETS) + 1):
+        for message in newest_within(properties, {partition: (begin, upto)}).values():
+            if (place := place_of(message)) is not None:
+                return place.sequence
+    return -1
 
 
 def _is_at(record: ReadRecord, place: Place) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,6 +19,7 @@ from cdc.errors import UserError
 from cdc.lake.commits import Note, Written
 from cdc.lake.folder import CHANGES, State, folder
 from cdc.lake.new_records import Arrived
+from cdc.lake.rows import of_error
 from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
 from cdc.spark.frames.api import of_all_tables
@@ -46,7 +49,7 @@ class AppendedTables(Protocol):
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None: ...
 
-    def maintain(self, folder: str, note: Note) -> None: ...
+    def maintain(self, folder: str, note: Note, version: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,10 @@ class ChangeTables:
         for path, version in self._newest.items():
             written = self.tables.written(path, version)
             if written is not None and written.note is not None:
-                self.tables.maintain(path, written.note)
+                try:
+                    self.tables.maintain(path, written.note, written.version)
+                except (PySparkException, Py4JError) as error:
+                    raise of_error(error, (CHANGES, path.removeprefix(f"{CHANGES}/"))) from error
 
     def _base(self, name: Name, upto: int) -> int:
         path = _folder(name)

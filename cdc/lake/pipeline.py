@@ -117,7 +117,7 @@ class Tables(Protocol):
 
     def clean(self, folder: str, versions: Collection[int]) -> None: ...
 
-    def maintain(self, folder: str, note: Note) -> None: ...
+    def maintain(self, folder: str, note: Note, version: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,28 +181,35 @@ class Lake:
         finally:
             arrived.close()
 
-    def maintain(self) -> None:
-        """Merges small files of all tables, and removes old versions of them. A table keeps its rows, so a version that
-        this makes equals the leader's table at the lake's sequence, which its note contains: after a kill the next run
-        goes on from it.
+    def maintain(self, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Merges small files of all tables, and removes old versions of them, until ``stopped`` returns true. A table
+        keeps its rows, so a version that this makes equals the leader's table at the lake's sequence, which its note
+        contains: after a kill the next run goes on from it.
         """
-        held = []
         for each in self.state.tables:
+            if stopped():
+                return
             written = self.tables.written(each.folder, each.version)
-            if written is not None and written.note is not None and written.version == each.version:
-                note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
-                try:
-                    self.tables.maintain(each.folder, note)
-                except (PySparkException, Py4JError) as error:
-                    raise of_error(error, each.name) from error
-                self.passed("maintained", ".".join(each.name))
-                written = self.tables.written(each.folder, each.version)
-            kept = written is not None and written.note is not None
-            held.append(replace(each, version=written.version) if written is not None and kept else each)
-        if self.changes is not None:
+            # Any other version is of somebody else, or of a run that was killed: the next run decides about it.
+            if written is None or written.note is None or written.version != each.version:
+                continue
+            note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
+            try:
+                self.tables.maintain(each.folder, note, each.version)
+            except (PySparkException, Py4JError) as error:
+                raise of_error(error, each.name) from error
+            self.passed("maintained", ".".join(each.name))
+            self._list(each, self.tables.written(each.folder, each.version))
+        if self.changes is not None and not stopped():
             self.changes.maintain()
-        if tuple(held) != self.state.tables:
-            self.state = replace(self.state, tables=tuple(held))
+
+    def _list(self, held: Held, written: Written | None) -> None:
+        """Saves the version that maintaining a table has made."""
+        if written is None or written.note is None or written.note.sequence != self.state.sequence:
+            return
+        if written.version != held.version:
+            tables = (replace(held, version=written.version) if each == held else each for each in self.state.tables)
+            self.state = replace(self.state, tables=tuple(tables))
             self.folder.save(self.state)
 
     def _advance(self, arrived: Arrived) -> Run:

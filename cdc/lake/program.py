@@ -1,6 +1,7 @@
 """Runs cdc-lake once, or repeatedly until a signal, according to its command line."""
 
 import argparse
+import logging
 import os
 import threading
 import time
@@ -27,7 +28,7 @@ from cdc.model.values import visible
 from cdc.service.command_line import CheckList
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.java import require_java_for_spark
-from cdc.service.logs import LastLine, print_error, setup_logging
+from cdc.service.logs import LastLine, event, print_error, setup_logging
 from cdc.service.monitor import info
 from cdc.service.process import print_line, printed, stop_on_signals
 from cdc.spark.folders import Folder, LocalFolder
@@ -45,6 +46,7 @@ __all__ = ["FORMATS", "Following", "identity", "run", "started"]
 FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
     "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
 }  # fmt: skip
+_LOG = logging.getLogger("cdc.lake")
 _MEMORY = "run cdc-lake again, which continues; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
@@ -198,7 +200,7 @@ class Following:
         maintain: float | None = None,
     ) -> None:  # fmt: skip
         self._source, self._lake, self._interval, self._info = source, lake, interval, info
-        self._maintain, self._maintained_at = maintain, time.monotonic()
+        self._maintain, self._maintained_at, self._maintains = maintain, time.monotonic(), False
         self._newest: Run | None = None
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
@@ -215,7 +217,7 @@ class Following:
             while not stop.is_set():
                 begun = time.monotonic()
                 self._once()
-                self._maintain_when_due()
+                self._maintain_when_due(stop)
                 self._checked_at = time.time()
                 stop.wait(max(0.0, self._interval - (time.monotonic() - begun)))
             if self._newest is not None and self._newest.refused:
@@ -241,13 +243,19 @@ class Following:
         self._waits, self._seconds = "", time.monotonic() - begun
         print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
 
-    def _maintain_when_due(self) -> None:
+    def _maintain_when_due(self, stop: threading.Event) -> None:
         begun = time.monotonic()
-        if self._maintain is None or begun - self._maintained_at < self._maintain:
+        if self._maintain is None or begun - self._maintained_at < self._maintain or stop.is_set():
             return
-        self._lake.maintain()
-        self._maintained_at = time.monotonic()
-        print_line(f"{_now()} maintained in {self._maintained_at - begun:.1f} s")
+        self._maintains = True
+        try:
+            self._lake.maintain(stop.is_set)
+            print_line(f"{_now()} maintained in {time.monotonic() - begun:.1f} s")
+        except (UserError, PySparkException, Py4JError) as error:
+            # The tables are as they were. The next run comes first, and this is tried again after the same time.
+            event(_LOG, "not maintained", level=logging.ERROR, error=error)
+        finally:
+            self._maintains, self._maintained_at = False, time.monotonic()
 
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
@@ -259,7 +267,8 @@ class Following:
         if self._newest is not None:
             refused = len(self._newest.refused)
             yield Check("tables", not refused, f"{refused} are refused", of_servers=False)
-        yield Check("runs", age < _LATE + self._interval + self._seconds, f"the last one ended {age:.0f} s ago")
+        is_on_time = self._maintains or age < _LATE + self._interval + self._seconds
+        yield Check("runs", is_on_time, f"the last one ended {age:.0f} s ago")
 
     def _metrics(self) -> Iterator[Metric]:
         run = self._newest

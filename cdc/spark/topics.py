@@ -10,6 +10,7 @@ from cdc.config.profile import Kafka, Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.kafka.places import Reader
+from cdc.model.position import Partition
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read, records_in
@@ -93,11 +94,12 @@ def read_topics(
     if folds_names := any(each.folds_names for each in spans.values()):
         replication = replication.folded()
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
+    held = state.load(ids) if state else None
+    behind = {side: _behind(each, profiles[side].kafka, held, side) for side, each in spans.items()}
     if landing:
         configure_for(spark, sum(each.size for each in spans.values()))
         spans = landing.extended(spans, profiles, ids)
-    held = state.load(ids) if state else None
-    new = {side: _new(each, profiles[side].kafka, held, side) for side, each in spans.items()}
+    new = {side: each.after(behind[side]) for side, each in spans.items()}
     size = sum(each.size for each in new.values())
     configure_for(spark, size)
     log_stage("reading both topics", records=size)
@@ -116,13 +118,13 @@ def read_topics(
     )
 
 
-def _new(span: Span, kafka: Kafka, held: Held | None, side: str) -> Span:
-    """Returns the part of ``span`` that the state does not cover. Raises UserError and PromiseError if brokers have
-    lost what it covers, and it is not in the topics again."""
+def _behind(span: Span, kafka: Kafka, held: Held | None, side: str) -> dict[Partition, int]:
+    """Returns the offsets behind what the state covers. Raises UserError and PromiseError if brokers have lost what it
+    covers, and it is not in the topics again."""
     if held is None:
-        return span
+        return {}
     reader = Reader(f"the state, which covers the {side}'s topic,", START_OVER)
-    return span.after(continued(kafka, span, held.offsets[side], held.read.get(side, {}), reader=reader))
+    return continued(kafka, span, held.offsets[side], held.read.get(side, {}), reader=reader)
 
 
 def _records(

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -118,26 +119,25 @@ def audit(
     terms = _terms(options)
     given = Namespace(leader=Path(leader), follower=Path(follower), consumer=consumer and Path(consumer))
     profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))
-    applied, own, kept = consumer_profile(given), own_session(spark), options.get("state")
-    state = StateStore.open(own, kept, identity(profiles, applied)) if kept else None
-    landed = options.get("from_lake")
-    landing = Landing.open(own, landed) if landed else None
+    applied, own = consumer_profile(given), own_session(spark)
     folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
     try:
-        clear(folder)
-        repair = "" if report is None else repair_command(given.leader, folder)
-        outcome = audit_topics(
-            own, Replication(profiles, applied), folder, state, landing=landing, terms=terms, repair=repair
-        )
-        verdict = Verdict(outcome, folder, spark)
+        with ExitStack() as opened:
+            state = landing = None
+            if kept := options.get("state"):
+                state = opened.enter_context(closing(StateStore.open(own, kept, identity(profiles, applied))))
+            if landed := options.get("from_lake"):
+                landing = opened.enter_context(closing(Landing.open(own, landed)))
+            clear(folder)
+            repair = "" if report is None else repair_command(given.leader, folder)
+            outcome = audit_topics(
+                own, Replication(profiles, applied), folder, state, landing=landing, terms=terms, repair=repair
+            )
+            verdict = Verdict(outcome, folder, spark)
     except BaseException:
         if report is None:
             rmtree(folder, ignore_errors=True)
         raise
-    finally:
-        for each in (state, landing):
-            if each:
-                each.close()
     if report is None:
         finalize(verdict, rmtree, folder)
     return verdict

@@ -1,6 +1,7 @@
 """Audits whose messages are landed in a folder: the verdict is that of the topics, also once retention has cut them."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
+from cdc.spark.state.coverage import identity
 from cdc.spark.state.landing import Landing
+from cdc.spark.state.store import StateStore
 from cdc.spark.topics import Replication
 from tests.checks.told import told
 from tests.generators.random_streams import RandomStreams
-from tests.generators.streams import Table, both
+from tests.generators.streams import Table, both, replicate
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import own_name
 from tests.harness.seed import SEED
 from tests.spark.test_state import GrowingTopics
@@ -25,15 +29,12 @@ pytestmark = pytest.mark.spark
 TOY = Table("db/toy", ["id", "name"], ["id"])
 
 
-def landed(pair: GrowingTopics, folder: Path) -> Audit:
-    landing = Landing.open(pair.spark, folder)
-    try:
-        return audit_topics(pair.spark, Replication(pair.profiles), pair.folder / "landed", landing=landing)
-    finally:
-        landing.close()
+def landed(pair: GrowingTopics, folder: Path, state: StateStore | None = None) -> Audit:
+    with closing(Landing.open(pair.spark, folder)) as landing:
+        return audit_topics(pair.spark, Replication(pair.profiles), pair.folder / "landed", state, landing=landing)
 
 
-@pytest.mark.parametrize("fragmented", [False, True])
+@pytest.mark.parametrize("fragmented", [in_long_runs(False), True])
 def test_the_verdict_is_that_of_topics_that_retention_has_not_cut(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, fragmented: bool
 ) -> None:
@@ -50,6 +51,23 @@ def test_the_verdict_is_that_of_topics_that_retention_has_not_cut(
         pair.topics[side].expire(end)
     for _ in range(2):
         assert told(landed(pair, tmp_path / "a lånding+%41")) == told(whole), SEED
+
+
+def test_a_state_goes_on_beside_landed_messages(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    """Retention has passed what the state covers, of the topics: the landed messages begin where they did."""
+    leader, follower = both([TOY.add((1, "ball"))], [TOY.add((2, "bone"))])
+    pair, covered = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path)), 0
+    for number in (3, 4):
+        pair.grow(leader, follower)
+        with closing(StateStore.open(spark, tmp_path / "state", identity(pair.profiles, None))) as state:
+            audit = landed(pair, tmp_path / "landing", state)
+        assert (audit.verdict, audit.leader.records) == ("no drift", number - 1)
+        for side in (LEADER, FOLLOWER):
+            pair.topics[side].expire()
+        leader.transaction(TOY.add((number, "rope")))
+        replicate(follower, [TOY.add((number, "rope"))], before=number - 2)
+        assert covered < audit.leader.records
+        covered = audit.leader.records
 
 
 def test_what_the_landed_messages_do_not_go_with_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:

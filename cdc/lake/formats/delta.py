@@ -86,7 +86,7 @@ class DeltaTables:
         VACUUM.
         """
 
-    def maintain(self, folder: str, note: Note) -> None:
+    def maintain(self, folder: str, note: Note, version: int) -> None:
         """Merges small files in one commit, and removes the files that no version of the last week needs (or of the
         time that a property of the table sets), for which Delta commits a version, too.
         """

@@ -91,9 +91,9 @@ class IcebergTables:
     def clean(self, folder: str, versions: Collection[int]) -> None:
         """Does nothing: expire_snapshots removes old files, when the lake's owner decides so."""
 
-    def maintain(self, folder: str, note: Note) -> None:
-        """Merges small files in one commit, and removes the snapshots that are older than a week, except the newest.
-        Nothing is committed if there are no small files.
+    def maintain(self, folder: str, note: Note, version: int) -> None:
+        """Merges small files in one commit, and removes the snapshots that are older than a week and than the snapshot
+        ``version``, which readers still find in the lake's list. Nothing is committed if there are no small files.
         """
         # The procedures of SQL take no note. Without it, the newest snapshot with a note would be removed after a week.
         table = java_class(self._spark, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
@@ -101,8 +101,8 @@ class IcebergTables:
         )
         actions = java_class(self._spark, "org.apache.iceberg.spark.actions.SparkActions").get()
         actions.rewriteDataFiles(table).snapshotProperty(_NOTE, note.text()).execute()
-        older = int((time.time() - _KEPT_SECONDS) * 1000)
         table.refresh()
+        older = min(int((time.time() - _KEPT_SECONDS) * 1000), table.snapshot(version).timestampMillis())
         actions.expireSnapshots(table).expireOlderThan(older).retainLast(1).execute()
 
     def _name(self, folder: str) -> str:

@@ -137,7 +137,7 @@ class ParquetTables:
             if name not in kept:
                 self._lake.remove(f"{folder}/{name}")
 
-    def maintain(self, folder: str, note: Note) -> None:
+    def maintain(self, folder: str, note: Note, version: int) -> None:
         """Does nothing: each commit merges small folders, and ``clean`` removes old ones."""
 
     def _commit(self, rows: DataFrame, folder: str, note: Note, *, keeping: Sequence[Part], commits: int) -> None:

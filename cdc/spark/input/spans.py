@@ -133,7 +133,9 @@ def records_at(kafka: Kafka, offsets: Mapping[str, int]) -> dict[str, ReadRecord
     missing if no record begins there any more. Raises UserError if the brokers do not answer.
     """
     only = {partition_of(name): (offset, offset + 1) for name, offset in offsets.items()}
-    found = {}
+    found: dict[str, ReadRecord] = {}
+    if not only:
+        return found
     with _broker_errors_as_user_errors(kafka):
         for partition, message in newest_within(_properties(kafka), only).items():
             place = place_of(message)

@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka, Profile
 from cdc.errors import UserError
-from cdc.kafka.places import Reader
+from cdc.model.commit_entry import Mark
 from cdc.model.position import partition_name, partition_of
 from cdc.model.read_record import ReadRecord, newest_record
 from cdc.spark.folders import ASIDE, Folder, InUseError, Lock
@@ -32,7 +33,7 @@ from cdc.spark.hadoop_folder import folder_at
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import committed, counting, heads
 from cdc.spark.input.small_data import local_frame
-from cdc.spark.input.spans import Span, continued
+from cdc.spark.input.spans import Span, records_at
 from cdc.spark.state.parquet_parts import rows_in, write
 from cdc.spark.streams.transactions import COPYING
 
@@ -49,13 +50,15 @@ _AGAIN = "name another folder, or remove this one to land again what the topics 
 class Landed:
     """The landed part of one side's topics. ``ranges`` maps each partition to the first offset and to the offset after
     the last one, ``topics`` each topic to its id, ``parts`` each part to its number of rows, and ``read`` each
-    partition to the last record and, if a table copy wrote some there, the last one of those.
+    partition to the last record and, if a table copy wrote some there, the last one of those. ``marks`` maps epochs to
+    the offsets of their marks: the producer drops those that retention has passed.
     """
 
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, int] = field(default_factory=dict)
     read: Mapping[str, Sequence[ReadRecord]] = field(default_factory=dict)
+    marks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
@@ -65,6 +68,19 @@ class Landed:
             dict(tree["topics"]),
             {name: int(rows) for name, rows in tree["parts"].items()},
             {name: tuple(ReadRecord(*each) for each in records) for name, records in tree["read"].items()},
+            {epoch: int(offset) for epoch, offset in tree["marks"].items()},
+        )
+
+    def within(self, span: Span) -> Span:
+        """Returns ``span`` with all landed messages, and with all marks."""
+        marks = {int(epoch): offset for epoch, offset in self.marks.items()}
+        marks |= {mark.epoch: mark.offset for mark in span.marks if mark.offset >= 0}
+        known = tuple(sorted(Mark(epoch, offset) for epoch, offset in marks.items()))
+        return replace(
+            span,
+            partitions={partition_of(name): each for name, each in self.ranges.items()},
+            marks=known or span.marks,
+            fragmented=span.fragmented or bool(known),
         )
 
     @property
@@ -76,8 +92,10 @@ class Landed:
 class Landing:
     """The landed messages in one folder, which is locked for this process until ``close``."""
 
-    def __init__(self, spark: SparkSession, folder: Folder, lock: Lock, landed: Mapping[str, Landed]) -> None:
-        self._spark, self._folder, self._lock, self._landed = spark, folder, lock, dict(landed)
+    def __init__(self, spark: SparkSession, folder: Folder, lock: Lock, text: str | None, where: str) -> None:
+        """``text`` is that of landing.json. Raises UserError if it is damaged."""
+        self._spark, self._folder, self._lock, self._text, self._where = spark, folder, lock, text, where
+        self._landed = _parsed(text, where)
 
     @classmethod
     def open(cls, spark: SparkSession, folder: Path | str) -> Self:
@@ -88,10 +106,9 @@ class Landing:
         try:
             found = folder_at(spark, folder)
             found.make("", private=True)
-            landed = _parsed(found.read(_POINTER), where)
-            ours = {_LOCK, _POINTER + ASIDE}
+            ours = {_LOCK, _POINTER, _POINTER + ASIDE}
             others = [name for name in found.names("") if name not in ours and not _PART.fullmatch(name)]
-            if landed is None and others:
+            if others and not found.exists(_POINTER):
                 raise UserError(
                     f"the folder holds other files and no landed messages: {others[0]!r}",
                     code="CDC-LANDING-FOLDER", where=where, hint="name an empty folder, or one that does not exist yet",
@@ -104,7 +121,11 @@ class Landing:
             ) from None
         except OSError as error:
             raise UserError(f"cannot use the folder: {error}", code="CDC-LANDING-FOLDER", where=where) from None
-        return cls(spark, found, lock, landed or {})
+        try:
+            return cls(spark, found, lock, found.read(_POINTER), where)
+        except BaseException:
+            lock.close()
+            raise
 
     def close(self) -> None:
         """Releases the lock, so that another process can use the folder."""
@@ -124,13 +145,19 @@ class Landing:
             self._require_same(side, before, ids[side])
             landed[side] = self._extended(side, before, span, profiles[side].kafka, ids[side])
         if landed != self._landed:
-            tree = {"format": _FORMAT, **{side: asdict(each) for side, each in landed.items()}}
-            self._folder.replace(_POINTER, json.dumps(tree, indent=1) + "\n", private=True)
-            self._landed = landed
-        return {
-            side: replace(span, partitions={partition_of(name): each for name, each in landed[side].ranges.items()})
-            for side, span in spans.items()
-        }
+            self._save(landed)
+        return {side: landed[side].within(span) for side, span in spans.items()}
+
+    def _save(self, landed: dict[str, Landed]) -> None:
+        if self._folder.read(_POINTER) != self._text:  # an object store has no locks
+            raise UserError(
+                "another audit has landed messages meanwhile", code="CDC-LANDING-IN-USE", where=self._where,
+                hint="let only one audit at a time use the folder, then start this audit again",
+            )  # fmt: skip
+        tree = {"format": _FORMAT, **{side: asdict(each) for side, each in landed.items()}}
+        text = json.dumps(tree, indent=1) + "\n"
+        self._folder.replace(_POINTER, text, private=True)
+        self._landed, self._text = landed, text
 
     def messages(self, side: str, span: Span) -> DataFrame:
         """Reads the landed messages of ``side`` in ``span`` that count, as ``input.records.messages`` does; the
@@ -138,7 +165,11 @@ class Landing:
         """
         names = list(self._landed[side].parts)
         for name in names:
-            if rows_in(self._spark, self._folder, name) != self._landed[side].parts[name]:
+            try:
+                is_whole = rows_in(self._spark, self._folder, name) == self._landed[side].parts[name]
+            except Py4JError:
+                is_whole = False
+            if not is_whole:
                 raise self._damaged(f"files of {name} are missing or changed")
         if not names:
             return local_frame(self._spark, [], _SCHEMA)
@@ -153,8 +184,9 @@ class Landing:
         new = self._behind(side, before, span, kafka)
         ranges = {partition_name(each): ends for each, ends in span.partitions.items()}
         ranges |= {name: (begin, ranges[name][1]) for name, (begin, _) in before.ranges.items()}
+        marks = {**before.marks, **{str(mark.epoch): mark.offset for mark in span.marks if mark.offset >= 0}}
         if not new.size:
-            return replace(before, ranges=ranges, topics=dict(topics))
+            return replace(before, ranges=ranges, topics=dict(topics), marks=marks)
         name = f"{side}-{before.next_part}"
         if self._folder.exists(name):  # a killed audit has left it
             self._folder.remove(name)
@@ -162,20 +194,26 @@ class Landing:
         columns = F.concat_ws("/", "topic", "partition").alias("partition"), "offset", "value", "headers"
         rows = write(found.select(*columns), self._folder, name, option="--from-lake")
         self._folder.flush(name)
-        return Landed(ranges, dict(topics), {**before.parts, name: rows}, self._last(name, before, span))
+        return Landed(ranges, dict(topics), {**before.parts, name: rows}, self._last(name, before, span), marks)
 
     def _behind(self, side: str, before: Landed, span: Span, kafka: Kafka) -> Span:
         """Returns the part of ``span`` behind the landed messages."""
         if not before.ranges:
             return span
-        ends = {partition_of(name): end for name, (_, end) in before.ranges.items()}
-        reader = Reader(f"the folder of --from-lake, which has the {side}'s messages,", _AGAIN)
-        if continued(kafka, span, ends, before.read, reader=reader) != ends:
-            raise UserError(
-                f"brokers have lost messages of the {side} that are landed, and they were written at other offsets",
-                code="CDC-LANDING-MOVED", where=f"option --from-lake {self._folder.address}", hint=_AGAIN,
-            )  # fmt: skip
-        return span.after(ends)
+        self._require_there(side, before, span, kafka)
+        return span.after({partition_of(name): end for name, (_, end) in before.ranges.items()})
+
+    def _require_there(self, side: str, before: Landed, span: Span, kafka: Kafka) -> None:
+        """Raises UserError if landed records that retention has not deleted have others in their place."""
+        begins = {partition_name(each): ends for each, ends in span.partitions.items()}
+        for number in (0, 1):
+            last = {name: records[number] for name, records in before.read.items() if len(records) > number}
+            there = {name: each for name, each in last.items() if begins[name][0] <= each.offset < begins[name][1]}
+            if records_at(kafka, {name: each.offset for name, each in there.items()}) != there:
+                raise UserError(
+                    f"brokers have lost messages of the {side} that are landed, and others are in their place",
+                    code="CDC-LANDING-MOVED", where=self._where, hint=_AGAIN,
+                )  # fmt: skip
 
     def _last(self, name: str, before: Landed, span: Span) -> dict[str, tuple[ReadRecord, ...]]:
         """Finds the last record of each partition, and the last one that a table copy wrote there."""
@@ -197,18 +235,16 @@ class Landing:
             if now.get(topic) != number:
                 raise UserError(
                     f"topic {topic} of the {side} was deleted, and perhaps created again, since it was landed",
-                    code="CDC-LANDING-OTHER-TOPIC", where=f"option --from-lake {self._folder.address}", hint=_AGAIN,
+                    code="CDC-LANDING-OTHER-TOPIC", where=self._where, hint=_AGAIN,
                 )  # fmt: skip
 
     def _damaged(self, what: str) -> UserError:
-        return UserError(
-            what, code="CDC-LANDING-DAMAGED", where=f"option --from-lake {self._folder.address}", hint=_AGAIN
-        )
+        return UserError(what, code="CDC-LANDING-DAMAGED", where=self._where, hint=_AGAIN)
 
 
-def _parsed(text: str | None, where: str) -> dict[str, Landed] | None:
+def _parsed(text: str | None, where: str) -> dict[str, Landed]:
     if text is None:
-        return None
+        return {}
     try:
         tree = json.loads(text)
         if tree.pop("format") != _FORMAT:

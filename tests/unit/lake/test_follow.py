@@ -60,7 +60,7 @@ def test_a_first_run_may_take_hours_and_a_later_one_not(monkeypatch: pytest.Monk
 def test_tables_are_maintained_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, done, stop = [0.0], list[float](), threading.Event()
     lake = SimpleNamespace(
-        advance=lambda source: Run(source.newest, "", None, 1, {}, ()), maintain=lambda: done.append(now[0])
+        advance=lambda source: Run(source.newest, "", None, 1, {}, ()), maintain=lambda stopped: done.append(now[0])
     )
 
     def source() -> Source:
