@@ -263,7 +263,11 @@ class Broker:
         """``cdc.kafka.partitions.newest_within``."""
         found = {each: next(self._from_end(each, committed=True, end=end), None) for each, (_, end) in ranges.items()}
         begins = {each: begin for each, (begin, _) in ranges.items()}
-        return {each: message for each, message in found.items() if message and (message.offset() or 0) >= begins[each]}
+        return {
+            each: message
+            for each, message in found.items()
+            if message is not None and (message.offset() or 0) >= begins[each]
+        }
 
     def oldest(self, _: Any, partition: Partition, *, passes: Callable[[Message], bool]) -> Message | None:
         """``cdc.kafka.partitions.oldest``."""
