@@ -113,6 +113,15 @@ def test_a_record_that_retention_has_deleted_is_no_error() -> None:
         behind([END, record(2)], read(3, 0), begin=1)
 
 
+def test_what_retention_has_deleted_is_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest record shows it, also behind what is none: else each run would read the partition to its beginning."""
+    log = [END, END, record(4), record(5)]
+    with topic(log):
+        monkeypatch.delattr(places, "backwards")
+        found = offsets_behind({}, {TOPIC: (read(3, 0),)}, {TOPIC: 4}, {TOPIC: (1, 4)}, (), reader=READER)
+        assert found == {TOPIC: 4}
+
+
 def test_a_void_record_is_not_the_one_that_was_read() -> None:
     """The replaced producer's record is where the one was that was read, and the new producer's is behind it."""
     log = [record(0, epoch=1), record(-1, epoch=2), record(1, epoch=1), record(1, epoch=2)]

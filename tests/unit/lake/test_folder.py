@@ -3,13 +3,15 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from cdc.errors import PromiseError, UserError
 from cdc.lake.commits import Note, Written
 from cdc.lake.folder import Held, LakeFolder, State
-from cdc.lake.pipeline import Lake
+from cdc.lake.pipeline import Lake, Tables
 from cdc.model.read_record import ReadRecord
 from cdc.spark.folders import LocalFolder
 from cdc.spark.frames.schema_history import NOTHING
@@ -105,4 +107,29 @@ def test_as_of_which_sequence_a_table_is(tmp_path: Path) -> None:
     assert lake._base(held, Written(2, note)) is None, "an older version was put back"
     assert lake._base(held, Written(4, None)) is None, "something else wrote"
     assert lake._base(held, None) is None
+    folder.close()
+
+
+def test_a_version_of_something_else_is_not_maintained(tmp_path: Path) -> None:
+    """An older version that was put back is written as a whole by the next run, as without maintenance."""
+    of_lake = {"d/t": 2, "d/~e9~": 1 << 60}
+    maintained = list[str]()
+
+    def maintain(folder: str, note: Note, version: int) -> None:
+        maintained.append(folder)
+        of_lake[folder] += 1
+        notes[folder] = note
+
+    notes = {name: Note("d", name, 5, "", "") for name in of_lake}
+    written = lambda name, since: Written(of_lake[name], notes[name])  # noqa: E731
+    tables = cast(Tables, SimpleNamespace(written=written, maintain=maintain))
+    folder = LakeFolder(LocalFolder(tmp_path), IDENTITY)
+    lake = Lake(folder, tables, None, Options(), lambda name: True, replace(STATE, history=NOTHING))  # type: ignore[arg-type]
+    lake.maintain()
+    assert maintained == ["d/~e9~"]
+    assert [each.version for each in lake.state.tables] == [3, (1 << 60) + 1]
+    assert lake._base(lake.state.tables[0], Written(2, notes["d/t"])) is None
+    assert notes["d/~e9~"].sequence == 9
+    lake.maintain(lambda: True)
+    assert maintained == ["d/~e9~"], "it was told to stop"
     folder.close()
