@@ -111,7 +111,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     kafka.kill()
 
 
-# What the leader does.
+# Fills the tables of the leader, and changes them.
 
 
 def make(leader: MySql, tables: int) -> None:
@@ -166,7 +166,7 @@ def write(port: int, rate: int, tables: int, rows: int) -> None:
             time.sleep(max(0.0, begun + done / rate - time.monotonic()))
 
 
-# What is measured.
+# Measures runs of cdc-lake, and of plain Spark beside them.
 
 
 @dataclass

@@ -15,7 +15,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.kafka.places import Reader
 from cdc.lake.folder import State
 from cdc.model.position import partition_name, partition_of
-from cdc.model.read_record import ReadRecord, newest_record
+from cdc.model.read_record import ReadRecord, newest_records
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold
@@ -56,7 +56,7 @@ class Arrived:
         """Reads the records that follow ``state``. Raises UserError if the topics lack records that the lake needs, and
         PromiseError if they contain too many records, or others in place of those that the lake has."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
-        messages = with_sequences(new.everything()).withColumn("told", is_told())
+        messages = with_sequences(new.everything()).withColumn("has_history", is_told())
         # If each table has its own topic, the first run reads each topic separately. All other runs read all new
         # messages once and persist them, because in a shared topic, each table would read the messages of all tables.
         shared = state.offsets or source.kafka.layout != PER_TABLE
@@ -92,7 +92,7 @@ class Arrived:
 
     def history_messages(self) -> DataFrame | None:
         """Returns the new messages that contain schema history; None if the topic of each table is read separately."""
-        return None if self.messages is None else self.messages.where("told").select(*_MESSAGE)
+        return None if self.messages is None else self.messages.where("has_history").select(*_MESSAGE)
 
     def close(self) -> None:
         """Unpersists the messages."""
@@ -170,11 +170,10 @@ def _last_read(new: Sequence[Mapping[str, ReadRecord]], state: State) -> dict[st
     are those of the new messages.
     """
     last, copied = new
-    found = {name: (records[:1], records[1:]) for name, records in state.read.items()}
+    found = {name: tuple(records) for name, records in state.read.items()}
     for name, record in last.items():
-        of_all, of_copies = found.get(name, ((), ()))
-        found[name] = newest_record(of_all, record), newest_record(of_copies, copied.get(name))
-    return {name: (*of_all, *of_copies) for name, (of_all, of_copies) in found.items()}
+        found[name] = newest_records(found.get(name, ()), record, copied.get(name))
+    return found
 
 
 def _ends(messages: DataFrame, *, since: int, upto: int) -> list[Row]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from cdc.model.position import Position
 
-__all__ = ["ReadRecord", "newest_record"]
+__all__ = ["ReadRecord", "newest_record", "newest_records"]
 
 
 class ReadRecord(NamedTuple):
@@ -29,3 +29,12 @@ class ReadRecord(NamedTuple):
 def newest_record(known: Sequence[ReadRecord], found: Sequence[Any] | None) -> tuple[ReadRecord, ...]:
     """Returns the newer of the record in ``known`` and the one with the fields ``found``; empty if there is neither."""
     return tuple(sorted([*known, *([] if found is None else [ReadRecord(*found)])])[-1:])
+
+
+def newest_records(
+    known: Sequence[ReadRecord], last: Sequence[Any] | None, copied: Sequence[Any] | None
+) -> tuple[ReadRecord, ...]:
+    """Returns a partition's last record and, if a table copy wrote some there, the last one of those. ``known`` are
+    those of earlier runs, ``last`` and ``copied`` the fields of this run's.
+    """
+    return (*newest_record(known[:1], last), *newest_record(known[1:], copied))

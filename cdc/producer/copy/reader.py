@@ -242,7 +242,7 @@ class Spent:
             self.chunks += 1
             self.rows += len(answer.chunk.rows)
 
-    def tell(self) -> None:
+    def log(self) -> None:
         """Logs the counters."""
         seconds = {name: f"{getattr(self, name):.2f}" for name in ("asked", "held", "visible", "reading")}
         event(_LOG, "chunks were read", level=logging.DEBUG, chunks=self.chunks, rows=self.rows, **seconds)
@@ -361,7 +361,7 @@ class Reader:
                 self._give(answer)
         finally:
             if spent.chunks:
-                spent.tell()
+                spent.log()
 
     def _give(self, answer: Answer | Exception) -> None:
         self._answers.put(answer)

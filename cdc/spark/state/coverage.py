@@ -17,7 +17,7 @@ from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.model.position import Partition, partition_name
-from cdc.model.read_record import ReadRecord, newest_record
+from cdc.model.read_record import ReadRecord, newest_records
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.ddl.lineage import END, Name, Segment
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -202,8 +202,7 @@ def offsets_after(covered: Covered, held: Held | None) -> tuple[dict[str, dict[s
             # that was read.
             found[side][name] = row["last"] + 1
         known = read[side].get(name, ())
-        both = newest_record(known[:1], row["last_read"]), newest_record(known[1:], row["last_copied"])
-        read[side][name] = (*both[0], *both[1])
+        read[side][name] = newest_records(known, row["last_read"], row["last_copied"])
     return found, read
 
 

@@ -27,7 +27,7 @@ from cdc.config.profile import Kafka, Profile
 from cdc.errors import UserError
 from cdc.model.commit_entry import Mark
 from cdc.model.position import partition_name, partition_of
-from cdc.model.read_record import ReadRecord, newest_record
+from cdc.model.read_record import ReadRecord, newest_records
 from cdc.spark.folders import ASIDE, Folder, InUseError, Lock
 from cdc.spark.hadoop_folder import folder_at
 from cdc.spark.input.kafka_options import kafka_options
@@ -223,12 +223,11 @@ class Landing:
             records = records.where(F.col("sequence") < span.limit)
         record = F.struct("sequence", "offset", "file", "position", "ts_us")
         copied = F.when(F.col("transaction").startswith(COPYING), record)
-        found = {each: (records[:1], records[1:]) for each, records in before.read.items()}
+        found = {each: tuple(records) for each, records in before.read.items()}
         last = records.groupBy("partition").agg(F.max(record).alias("read"), F.max(copied).alias("copied"))
         for row in last.collect():
-            of_all, of_copies = found.get(row["partition"], ((), ()))
-            found[row["partition"]] = newest_record(of_all, row["read"]), newest_record(of_copies, row["copied"])
-        return {each: (*of_all, *of_copies) for each, (of_all, of_copies) in found.items()}
+            found[row["partition"]] = newest_records(found.get(row["partition"], ()), row["read"], row["copied"])
+        return found
 
     def _require_same(self, side: str, before: Landed, now: Mapping[str, str]) -> None:
         for topic, number in before.topics.items():
