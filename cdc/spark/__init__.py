@@ -31,11 +31,4 @@ def __getattr__(name: str) -> Any:
     """Imports a function at its first use, so that programs start without waiting for the import."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    try:
-        return getattr(import_module(_MODULES[name]), name)
-    except ModuleNotFoundError as error:
-        if name != "audit" or error.name != "py4j":
-            raise
-        from cdc.spark.private_names import without_jvm
-
-        raise without_jvm() from None
+    return getattr(import_module(_MODULES[name]), name)

@@ -2,7 +2,6 @@
 
 import sys
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -13,7 +12,7 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.output import root_cause, was_cancelled
 from cdc.spark.lag import Transit
-from cdc.spark.private_names import has_stopped
+from cdc.spark.private_names import Py4JError, has_stopped
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, can_be_resumed
 from cdc.spark.state.folder import PastVerdict

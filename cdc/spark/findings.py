@@ -39,16 +39,15 @@ from cdc.spark.ddl.definitions import (
 from cdc.spark.ddl.lineage import Name, named_tables
 from cdc.spark.ddl.scope import NOT_REPLICATED, Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
-from cdc.spark.folders import LocalFolder
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.input.small_data import Query, beside, cached, local_frame, run_batched
+from cdc.spark.input.small_data import Query, beside, cached, local_frame, named, run_batched
 from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
 from cdc.spark.lag import Lag, Transit, lag, transit
 from cdc.spark.report.files import FOREIGN, KEYS, PARQUET
 from cdc.spark.report.outcome import AcceptedDrift, Audit, NotReplicated, Topic
 from cdc.spark.report.phrases import object_name
-from cdc.spark.state.parquet_parts import write
+from cdc.spark.report.row_files import write_rows
 from cdc.spark.streams.consumer_notes import (
     ForeignWrite,
     Skip,
@@ -169,7 +168,7 @@ def row_findings(
         return found, {}
     drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
     drifted = with_entries(drifted, counted.lines, entries)
-    write(drifted, LocalFolder(folder), PARQUET, option="option --report")
+    written = write_rows(drifted, folder, PARQUET)
     causes, samples, accepted = run_batched(*_queries(drifted, sum(line.drifted > 0 for line in counted.lines)))
     left_out = accepted.get(NOT_REPLICATED, {})
     tables = [_without(line, accepted) for line in counted.lines if line.name not in left_out]
@@ -181,7 +180,7 @@ def row_findings(
         drifted=with_last_changes(streams.records, streams.transactions, samples),
     )
     if found.drifted_rows:
-        write_lines(folder / KEYS, _keys(found, drifted, folder))
+        write_lines(folder / KEYS, _keys(found, written))
     return found, accepted
 
 
@@ -190,10 +189,10 @@ def _queries(drifted: DataFrame, tables: int) -> list[Query[Any]]:
     accepted rows, and the number of accepted rows by entry, table and kind.
     """
     others = drifted.where("accepted IS NULL").drop("accepted")
-    by_entry = drifted.where("accepted IS NOT NULL").groupBy("accepted", "database", "table", "kind")
+    by_entry = drifted.where("accepted IS NOT NULL").groupBy(*named("accepted", "database", "table", "kind"))
     return [
         Query(
-            others.groupBy("cause").agg(F.sum("rows").alias("rows")),
+            others.groupBy(*named("cause")).agg(F.sum("rows").alias("rows")),
             lambda counts: {row["cause"]: row["rows"] for row in counts},
         ),
         Query(sampled(others, tables, most=_LISTED), lambda rows: sorted(_drifted(rows), key=_place)),
@@ -219,14 +218,13 @@ def _without(line: Table, accepted: AcceptedRows) -> Table:
     return line
 
 
-def _keys(found: RowFindings, drifted: DataFrame, folder: Path) -> Iterator[str]:
+def _keys(found: RowFindings, written: DataFrame) -> Iterator[str]:
     """Yields the keys of the drifted rows that are not accepted, as JSON lines."""
     if found.drifted_rows <= _LISTED:
         for row in found.drifted:
             known = {"database": row.database, "table": row.table, "keyed": row.keyed, "identity": row.identity}
             yield json.dumps(known, ensure_ascii=False)
     else:
-        written = drifted.sparkSession.read.parquet(LocalFolder(folder).uri(PARQUET))
         yield from key_lines(written.where("accepted IS NULL"), found.tables, most=_MOST_KEYS)
 
 
@@ -287,7 +285,7 @@ def stream_findings(
     profiles = replication.profiles
     foreign, over_time, skipped = _listed(streams, replication)
     if streams.watermark.foreign:
-        write(all_foreign_writes(streams.transactions), LocalFolder(folder), FOREIGN, option="option --report")
+        write_rows(all_foreign_writes(streams.transactions), folder, FOREIGN)
     return StreamFindings(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], topics.spans[LEADER], streams.contents.get(LEADER)),

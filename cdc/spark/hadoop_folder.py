@@ -10,11 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from cdc.spark.folders import ASIDE, Entry, Folder, InUseError, LocalFolder, Lock
-from cdc.spark.private_names import hadoop_settings, java_class, new_array
+from cdc.spark.private_names import Py4JError, Py4JJavaError, hadoop_settings, java_class, new_array
 
 __all__ = ["HadoopFolder", "folder_at"]
 

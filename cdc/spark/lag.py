@@ -28,7 +28,7 @@ from cdc.kafka.topics import known_topics
 from cdc.model.commit_entry import VERSION
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, messages
-from cdc.spark.input.small_data import Query, in_one_part, local_frame
+from cdc.spark.input.small_data import Query, in_one_part, local_frame, named
 from cdc.spark.input.spans import Span
 
 __all__ = [
@@ -207,7 +207,7 @@ def _counted(times: DataFrame, stretch_us: int) -> DataFrame:
     lengths_of = times.select(stretch, "tables", stack).where("us IS NOT NULL")
     octaves = F.log2(F.abs("us") / ZERO_US) * BINS_AN_OCTAVE
     bin_ = F.when(F.abs("us") < ZERO_US, 0).otherwise(F.signum("us") * (F.floor(octaves) + 1)).cast("int")
-    return lengths_of.groupBy("stretch", "tables", "stage", bin_.alias("bin")).agg(
+    return lengths_of.groupBy(*named("stretch", "tables", "stage"), bin_.alias("bin")).agg(
         F.count("*").alias("count"), F.sum("us").alias("sum"), F.max("us").alias("max")
     )
 
@@ -222,7 +222,7 @@ def _grouped(counts: DataFrame) -> DataFrame:
 
 
 def _summed(bins: DataFrame) -> DataFrame:
-    return bins.groupBy("stretch", "table", "stage", "bin").agg(
+    return bins.groupBy(*named("stretch", "table", "stage", "bin")).agg(
         F.sum("count").alias("count"), F.sum("sum").alias("sum"), F.max("max").alias("max")
     )
 
@@ -328,7 +328,7 @@ def _quantiles(bins: DataFrame) -> DataFrame:
     quantiles = F.expr("percentile(sum / count, array(0.5, 0.95, 0.99), count)")
     bars = F.collect_list(F.when(F.col("of.kind") == "all", F.struct("bin", "count")))
     grouped = bins.select(groups.alias("of"), "stage", "bin", "count", "sum", "max")
-    return grouped.groupBy("of.kind", "of.name", "stage").agg(
+    return grouped.groupBy(*named("of.kind", "of.name", "stage")).agg(
         F.sum("count").alias("count"), quantiles.alias("quantiles"), F.max("max").alias("max"), bars.alias("bins")
     )
 

@@ -1,34 +1,47 @@
-"""Uses the names of PySpark and of Spark's JVM that are not public: no other module of cdc uses any.
+"""Uses the names of PySpark and of Spark's JVM that are not public: no other module of cdc uses any. Functions that
+work with each kind of session, of Spark Connect and with a JVM, are here, too.
 
 | name | since | without it |
 |---|---|---|
 | ``SparkSession._jvm``, ``DataFrame._jdf``, ``SparkContext._jsc`` and ``_gateway`` | 2.0 | nothing works |
 | ``org.apache.spark.sql.classic.Dataset.ofRows`` | 4.0 | ``sql.Dataset.ofRows`` of Spark 3 |
-| ``QueryExecution.withCachedData`` | 1.3 | ``frame_of_cache`` returns the persisted frame itself, which is slower |
+| ``QueryExecution.withCachedData`` | 1.3 | ``persisted`` returns the persisted frame itself, which is slower |
 | ``SparkSession._jsparkSession`` | 2.0 | nothing works |
 | ``functions``, ``PythonSQLUtils`` … as names of the JVM view | 1.3 | ``look_up_once`` saves nothing |
+| ``SparkConnectClient._builder`` and ``_user_id``, ``ChannelBuilder._params`` | 3.4 | no audit over Spark Connect |
+| ``SparkConnectClient.to_table_as_iterator``, ``DataFrame._plan`` | 4.0 | no audit over Spark Connect finds drift |
+| ``DataFrame._explain_string`` of Spark Connect | 3.4 | each audit over it is one of much data, which is slower |
 
 They are the same in Spark 4.0, 4.1 and 4.2: tests/spark/test_private_names.py calls each of them.
 """
 
-from collections.abc import Callable
-from typing import Any
+import copy
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, cast
+from uuid import uuid4
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-
-from cdc.errors import UserError
 
 try:
     from py4j.java_gateway import JavaMember
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.java_gateway import ensure_callback_server_started
-except ModuleNotFoundError:
-    pass  # the package pyspark-client, which has no JVM: no function that needs it is called
+except ModuleNotFoundError:  # the package pyspark-client, which has no JVM: no function that needs it is called
+    Py4JError = Py4JJavaError = type("Py4JError", (Exception,), {})
 
 __all__ = [
+    "Py4JError",
+    "Py4JJavaError",
+    "another_session",
+    "arrow_tables",
     "by_connect",
     "call_from_java",
-    "frame_of_cache",
+    "close_session",
+    "cores",
+    "explained_bytes",
     "frame_of_plan",
     "hadoop_settings",
     "has_stopped",
@@ -36,23 +49,103 @@ __all__ = [
     "java_session",
     "look_up_once",
     "new_array",
+    "persisted",
     "size_in_bytes",
-    "without_jvm",
 ]
 
 
+# What sessions of both kinds can do.
+
+_CONNECT_CORES = 8  # a client of Spark Connect does not know how many cores the server has
+_KEPT = "cdc_kept_"  # prefix of the temporary views of a session of Spark Connect
+
+
 def by_connect(spark: SparkSession) -> bool:
-    """Whether ``spark`` is a session of Spark Connect, which has no JVM: no other function of this module works."""
+    """Whether ``spark`` is a session of Spark Connect, which has no JVM."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
-def without_jvm() -> UserError:
-    """Returns the error for an audit where there is no JVM."""
-    return UserError(
-        "Spark Connect can't run an audit, which works beside Spark's driver",
-        code="CDC-SPARK-CONNECT-AUDIT",
-        hint="run cdc-audit, or call audit with a session of the driver's machine (docs/audit-operations.md)",
-    )
+def another_session(spark: SparkSession) -> SparkSession:
+    """Creates another session in the application of ``spark``, with settings and temporary views of its own."""
+    if not by_connect(spark):
+        return spark.newSession()
+    client = _client(spark)
+    builder = copy.copy(client._builder)
+    builder._params = {name: value for name, value in builder._params.items() if name != "session_id"}
+    return type(spark)(builder, client._user_id)
+
+
+def close_session(spark: SparkSession) -> None:
+    """Ends a session from ``another_session``, and nothing else: ``SparkSession.stop`` may end the whole server."""
+    if by_connect(spark):
+        client = _client(spark)
+        with suppress(Exception):  # a server ends sessions that are not used, and what went wrong is raised already
+            client.release_session()
+        client.close()
+
+
+def _client(spark: SparkSession) -> Any:
+    return cast(Any, spark).client
+
+
+def cores(spark: SparkSession) -> int:
+    """Returns the number of tasks that Spark can run at the same time."""
+    return _CONNECT_CORES if by_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+def persisted(frame: DataFrame, level: StorageLevel) -> tuple[DataFrame, DataFrame]:
+    """Persists ``frame`` when it is first computed. Returns the frame to unpersist, and a frame to read the data.
+
+    The plan of the latter consists of the data of the persisted frame alone; with another version of Spark, which has
+    other names for what is needed, it is the persisted frame itself. Over Spark Connect it is the name of a view: a
+    frame is its whole plan, which a server would analyze again with each query, and would not know again if it reads
+    Kafka.
+    """
+    spark = frame.sparkSession
+    if by_connect(spark):
+        name = _KEPT + uuid4().hex
+        frame.createOrReplaceTempView(name)
+        kept = spark.table(name).persist(level)
+        return kept, kept
+    kept = frame.persist(level)
+    try:
+        return kept, _of_plan(spark, kept._jdf.queryExecution().withCachedData())
+    except (Py4JError, TypeError):
+        return kept, kept
+
+
+def size_in_bytes(read: DataFrame) -> int:
+    """Returns the size in bytes of persisted data; a very large number if the data was not computed yet, or Spark does
+    not know its size.
+    """
+    if by_connect(read.sparkSession):
+        return explained_bytes(cast(Any, read)._explain_string(mode="cost"))
+    try:
+        return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    except Py4JError:
+        return _UNKNOWN
+
+
+_UNKNOWN = 1 << 63
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}  # a larger unit is not little data, either
+_SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.]+) (\w+)")
+
+
+def explained_bytes(plan: str) -> int:
+    """Returns the size in bytes of the result of a ``plan``, as Spark explains its cost."""
+    found = _SIZE.search(plan)
+    return int(float(found[1]) * _UNITS[found[2]]) if found and found[2] in _UNITS else _UNKNOWN
+
+
+def arrow_tables(frame: DataFrame) -> Iterator[Any]:
+    """Yields the rows of a frame of Spark Connect as they arrive, in tables of PyArrow."""
+    client, plan = _client(frame.sparkSession), cast(Any, frame)._plan
+    for found in client.to_table_as_iterator(plan.to_proto(client), {}):
+        if hasattr(found, "schema"):  # Spark's own schema, which may come before, has none
+            yield found
+
+
+# What needs the JVM.
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
@@ -94,29 +187,9 @@ def frame_of_plan(frame: DataFrame, spark: SparkSession) -> DataFrame:
     return _of_plan(spark, frame._jdf.queryExecution().analyzed())
 
 
-def frame_of_cache(kept: DataFrame) -> DataFrame:
-    """Returns a frame whose plan consists of the data of the persisted frame ``kept`` alone; ``kept`` itself if this
-    version of Spark has other names for what is needed.
-    """
-    try:
-        return _of_plan(kept.sparkSession, kept._jdf.queryExecution().withCachedData())
-    except (Py4JError, TypeError):
-        return kept
-
-
 def _of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     datasets = java_class(spark, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
-
-
-def size_in_bytes(read: DataFrame) -> int:
-    """Returns the size in bytes of persisted data; a very large number if the data was not computed yet, or Spark does
-    not know its size.
-    """
-    try:
-        return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    except Py4JError:
-        return 1 << 63
 
 
 _CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "PythonSQLUtils")

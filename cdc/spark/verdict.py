@@ -12,21 +12,24 @@ from weakref import finalize
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.spark.folders import LocalFolder
+from cdc.errors import UserError
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import local_frame
-from cdc.spark.input.sql_meaning import own_session
+from cdc.spark.input.sql_meaning import with_meaning
 from cdc.spark.job.options import Terms, accepted_drift, consumer_profile, side_profiles
 from cdc.spark.pipeline import audit_topics
-from cdc.spark.private_names import by_connect, without_jvm
+from cdc.spark.private_names import another_session, by_connect, close_session
 from cdc.spark.report.files import FOREIGN, PARQUET, clear, repair_command
 from cdc.spark.report.outcome import Audit
+from cdc.spark.report.row_files import read_rows
 from cdc.spark.state.coverage import identity
 from cdc.spark.state.landing import Landing
 from cdc.spark.state.store import StateStore
 from cdc.spark.topics import Replication
 
 __all__ = ["Verdict", "audit"]
+
+_OF_JVM = ("state", "from_lake")  # options that need Hadoop's file systems, which only the JVM has
 
 _TABLES = (
     "database STRING, table STRING, leader_rows BIGINT, follower_rows BIGINT, missing BIGINT, extra BIGINT, "
@@ -80,18 +83,12 @@ class Verdict:
     @property
     def drift(self) -> DataFrame:
         """All rows that differ, as in drift.parquet."""
-        return self._read(PARQUET, _DRIFT)
+        return read_rows(self._spark, self.report, PARQUET, _DRIFT)
 
     @property
     def foreign(self) -> DataFrame:
         """All transactions of the follower that clients other than the consumer committed, as in foreign.parquet."""
-        return self._read(FOREIGN, _FOREIGN)
-
-    def _read(self, name: str, schema: str) -> DataFrame:
-        folder = self.report / name
-        if not folder.is_dir():  # an audit without such rows writes no folder
-            return local_frame(self._spark, [], schema)
-        return self._spark.read.parquet(LocalFolder(self.report).uri(name))
+        return read_rows(self._spark, self.report, FOREIGN, _FOREIGN)
 
 
 def audit(
@@ -106,23 +103,30 @@ def audit(
     """Compares the follower with the leader according to both topics, as cdc-audit does.
 
     ``leader`` and ``follower`` are the profiles of both cdc-producers; ``consumer`` is the profile of the follower's
-    cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report, which executors must share
-    with this process; by default it is a temporary folder. ``options`` are options of cdc-audit: ``state`` and
-    ``from_lake`` (each a path or a URI), ``accept`` (a path), ``max_age`` (seconds) and ``exact``. The session keeps
-    its settings and its cached data.
+    cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report; by default it is a temporary
+    folder. Executors must share it with this process, but not over Spark Connect. ``options`` are options of cdc-audit:
+    ``state`` and ``from_lake`` (each a path or a URI), ``accept`` (a path), ``max_age`` (seconds) and ``exact``. The
+    session keeps its settings and its cached data.
 
-    Raises UserError for a mistake in a profile or an option, for a session of Spark Connect, and if brokers do not
-    answer.
+    Raises UserError for a mistake in a profile or an option, for an option that a session of Spark Connect can't have,
+    and if brokers do not answer.
     """
-    if by_connect(spark):
-        raise without_jvm()
     terms = _terms(options)
+    if by_connect(spark) and (lacking := [name for name in _OF_JVM if options.get(name)]):
+        raise UserError(
+            f"over Spark Connect an audit has no option {' or '.join(lacking)}",
+            code="CDC-SPARK-CONNECT-AUDIT",
+            hint="leave it out, to read the topics from their beginning; or run cdc-audit beside Spark's driver",
+        )
     given = Namespace(leader=Path(leader), follower=Path(follower), consumer=consumer and Path(consumer))
     profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))
-    applied, own = consumer_profile(given), own_session(spark)
+    applied = consumer_profile(given)
     folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
     try:
         with ExitStack() as opened:
+            own = another_session(spark)
+            opened.callback(close_session, own)
+            with_meaning(own)
             state = landing = None
             if kept := options.get("state"):
                 state = opened.enter_context(closing(StateStore.open(own, kept, identity(profiles, applied))))

@@ -4,16 +4,17 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from cdc.spark.private_names import (
     call_from_java,
-    frame_of_cache,
     frame_of_plan,
     hadoop_settings,
     has_stopped,
     java_class,
     new_array,
+    persisted,
     size_in_bytes,
 )
 
@@ -30,9 +31,8 @@ def test_no_other_module_uses_any() -> None:
 
 def test_this_spark_has_each_of_them(spark: SparkSession) -> None:
     assert not has_stopped(spark)
-    kept = spark.range(5).persist()
+    kept, cached = persisted(spark.range(5), StorageLevel.MEMORY_ONLY)
     try:
-        cached = frame_of_cache(kept)
         assert cached is not kept, "this Spark has no QueryExecution.withCachedData"
         assert cached._jdf.queryExecution().analyzed().toString().startswith("InMemoryRelation")
         assert cached.count() == 5 and 0 < size_in_bytes(kept) < 1 << 20

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from cdc.spark.compare.copied_tables import NO_COPIES, Copied
 from cdc.spark.compare.tally import Table, Tally, checksum
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
-from cdc.spark.input.small_data import beside, cached, in_one_part, local_frame
+from cdc.spark.input.small_data import beside, cached, in_one_part, local_frame, named
 from cdc.spark.streams.contents import Contents, Shape
 from cdc.spark.streams.row_digests import digests, numbered
 from cdc.spark.streams.row_places import HIGHEST_SEQUENCE
@@ -200,7 +200,7 @@ def _of_several_eras(changes: DataFrame) -> DataFrame:
         "continues": "bool_and(continues)",
         "came_and_went": "bool_or(came_and_went)",
     }
-    return of_eras.groupBy(*_OF_ROW).agg(*(F.expr(sql).alias(name) for name, sql in found.items()))
+    return of_eras.groupBy(*named(*_OF_ROW)).agg(*(F.expr(sql).alias(name) for name, sql in found.items()))
 
 
 def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
@@ -220,14 +220,14 @@ def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
     # A change that adds the same image that it removes does not change the sums. So the sums do not check the order of
     # such changes, and ``unchanged`` marks them.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
-    return changes.groupBy(*by).agg(*sums, unchanged)
+    return changes.groupBy(*named(*by)).agg(*sums, unchanged)
 
 
 def _counted(identities: DataFrame) -> DataFrame:
     rows = "IF(keyed, IF(leader_last IS NOT NULL, 1L, 0L), leader_net)"
     content = "xxhash64(identity, IF(keyed, leader_last, leader_net))"
     counted = identities.select("number", "equal", F.expr(rows).alias("rows"), F.expr(content).alias("content"))
-    return counted.groupBy("number").agg(
+    return counted.groupBy(*named("number")).agg(
         F.expr("sum(IF(equal, rows, 0L))").alias("rows"),
         F.expr("bit_xor(IF(equal AND rows != 0, content, 0L))").alias("hashes"),
         F.expr("count_if(NOT equal)").alias("open"),

@@ -8,6 +8,8 @@ from typing import Any, Self
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.input.small_data import named
+
 __all__ = ["Table", "Tally", "checksum", "tally"]
 
 _SIDES = ("leader", "follower")
@@ -102,7 +104,7 @@ def tally(comparison: DataFrame) -> Tally:
     drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
     lines = (
         comparison.where("comparable")
-        .groupBy("database", "table")
+        .groupBy(*named("database", "table"))
         .agg(
             *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in _SIDES),
             *(total.alias(kind) for kind, total in drifted.items()),

@@ -42,7 +42,7 @@ from cdc.model.position import partition_name
 from cdc.service.spark_packages import kafka_connector
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span
-from cdc.spark.private_names import by_connect
+from cdc.spark.private_names import cores
 
 __all__ = [
     "FOLLOWER",
@@ -109,7 +109,6 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_CONNECT_CORES = 8  # a client of Spark Connect does not know how many cores the server has
 _MOST_TASKS = 20_000  # most tasks of a stage: the driver stores which partitions each task wrote (``job.session``)
 
 _IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
@@ -293,9 +292,8 @@ def committed(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Da
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
     # parts, which are read in parallel. Shorter spans, which may contain many rows, are split into at most one part for
     # each core.
-    known = _CONNECT_CORES if by_connect(spark) else spark.sparkContext.defaultParallelism
-    cores = min(span.size // _OFFSETS_A_CORE, known)
-    parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), cores)
+    at_once = min(span.size // _OFFSETS_A_CORE, cores(spark))
+    parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), at_once)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
     reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))

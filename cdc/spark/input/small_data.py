@@ -20,10 +20,10 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from pyspark import StorageLevel, inheritable_thread_target
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.spark.private_names import frame_of_cache, size_in_bytes
+from cdc.spark.private_names import persisted, size_in_bytes
 
 __all__ = [
     "Query",
@@ -33,6 +33,7 @@ __all__ = [
     "in_one_part",
     "is_tiny",
     "local_frame",
+    "named",
     "run_batched",
     "set_tiny",
     "uncache",
@@ -53,13 +54,13 @@ def in_background(work: Callable[[], Result], spark: SparkSession | None = None)
         yield threads.submit(target).result
 
 
-_TINY = "spark.cdc.audit.tiny"
 # With few rows, the code that Spark generates and compiles for a query costs more than it saves; without it, Spark
 # evaluates expressions one by one. The results are the same: Spark's own SQL tests run with both settings.
 _COMPILED = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
 }
+_TINY: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 _PERSISTED: WeakKeyDictionary[SparkSession, list[DataFrame]] = WeakKeyDictionary()
 _RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to these limits, a second core saves less than shuffles cost
 
@@ -71,14 +72,14 @@ def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFram
     few records may contain images of many megabytes.
     """
     tiny = records <= _RECORDS and rows <= _ROWS and (read is None or size_in_bytes(read) <= _BYTES)
-    spark.conf.set(_TINY, str(tiny).lower())
+    _TINY[spark] = tiny
     for name, (of_tiny, of_others) in _COMPILED.items():
         spark.conf.set(name, of_tiny if tiny else of_others)
 
 
 def is_tiny(frame: DataFrame) -> bool:
     """Whether one task should process all data of the audit."""
-    return frame.sparkSession.conf.get(_TINY, "false") == "true"
+    return _TINY.get(frame.sparkSession, False)
 
 
 def in_one_part(frame: DataFrame) -> DataFrame:
@@ -103,9 +104,9 @@ def cached(frame: DataFrame) -> DataFrame:
     """
     # Spark reads a block of MEMORY_AND_DISK that went to disk back into memory as a whole, and a block contains all
     # records of a task: for an audit of 2,400,000 records of the soak (tests/soak) a heap of 1 GB was not enough.
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK if is_tiny(frame) else StorageLevel.DISK_ONLY)
+    kept, read = persisted(frame, StorageLevel.MEMORY_AND_DISK if is_tiny(frame) else StorageLevel.DISK_ONLY)
     _PERSISTED.setdefault(frame.sparkSession, []).append(kept)
-    return frame_of_cache(kept)
+    return read
 
 
 def uncache(spark: SparkSession) -> None:
@@ -113,6 +114,13 @@ def uncache(spark: SparkSession) -> None:
     data."""
     for kept in _PERSISTED.pop(spark, []):
         kept.unpersist()
+
+
+def named(*names: str) -> list[Column]:
+    """Returns the columns of these names, to group by: for a name alone a client of Spark Connect asks for the columns
+    of the frame, for which the server analyzes its whole plan.
+    """
+    return [F.col(name) for name in names]
 
 
 @dataclass(frozen=True, slots=True)

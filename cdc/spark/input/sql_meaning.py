@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.errors import UserError
-from cdc.spark.private_names import by_connect, frame_of_plan
+from cdc.spark.private_names import another_session, by_connect, frame_of_plan
 
 __all__ = ["MEANING", "TIME_ZONE", "of_session", "own_session", "with_meaning"]
 
@@ -37,7 +37,7 @@ def own_session(spark: SparkSession) -> SparkSession:
     results; the time zone may be any.
     """
     if not by_connect(spark):
-        return with_meaning(spark.newSession())
+        return with_meaning(another_session(spark))
     wrong = [name for name, value in MEANING.items() if name != TIME_ZONE and spark.conf.get(name) != value]
     former = [name for name in spark.conf.getAll if name.startswith(_FORMER)]
     if wrong or former:
@@ -66,5 +66,6 @@ def with_meaning(spark: SparkSession) -> SparkSession:
         if name.startswith(_FORMER):
             spark.conf.unset(name)
     for name, value in MEANING.items():
-        spark.conf.set(name, value)
+        if spark.conf.get(name) != value:  # a client of Spark Connect warns of those that Spark calls deprecated
+            spark.conf.set(name, value)
     return spark

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
@@ -25,7 +24,7 @@ from cdc.spark.input.sql_meaning import MEANING, with_meaning
 from cdc.spark.job.launch import Runtime, launched
 from cdc.spark.job.options import is_small
 from cdc.spark.job.output import after_ivy, without_banners
-from cdc.spark.private_names import has_stopped, java_class, look_up_once
+from cdc.spark.private_names import Py4JError, has_stopped, java_class, look_up_once
 
 __all__ = [
     "CODE_CACHE",

@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -34,6 +33,7 @@ from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import committed, counting, heads
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span, records_at
+from cdc.spark.private_names import Py4JError
 from cdc.spark.state.parquet_parts import rows_in, write
 from cdc.spark.streams.transactions import COPYING
 

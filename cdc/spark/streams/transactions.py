@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.input.small_data import Query, beside, cached, in_one_part, local_frame, run_batched
+from cdc.spark.input.small_data import Query, beside, cached, in_one_part, local_frame, named, run_batched
 
 __all__ = [
     "COPYING",
@@ -164,7 +164,7 @@ def _narrow(records: DataFrame, resource: str) -> DataFrame:
 
 
 def _grouped(narrow: DataFrame) -> DataFrame:
-    return narrow.groupBy("side", "transaction").agg(
+    return narrow.groupBy(*named("side", "transaction")).agg(
         F.count("*").alias("records"),
         F.min(F.struct(*_POSITION)).alias("start"),
         F.max("sequence").alias("final"),
