@@ -21,7 +21,6 @@ from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold
 from cdc.spark.input.records import heads, with_sequences
 from cdc.spark.input.spans import continued, records_at, topic_ids
-from cdc.spark.streams.transactions import COPYING
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]
 
@@ -184,7 +183,6 @@ def _ends(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
     """
     # All aggregates are of numbers: for others, such as the largest struct, Spark would sort all records.
     within = f"sequence <= {upto}"
-    is_copied = f'instr(CAST(substring(value, 1, 4096) AS STRING), \'"id":"{COPYING}\') > 0'
     found = (
         messages.where("sequence IS NOT NULL")
         .groupBy("partition", "key")
@@ -194,7 +192,7 @@ def _ends(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
             F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
             F.max(F.expr(f"IF(sequence = {upto}, offset, NULL)")).alias("end"),
             F.max(F.expr(f"IF({within}, offset, NULL)")).alias("read_at"),
-            F.max(F.expr(f"IF({within} AND {is_copied}, offset, NULL)")).alias("copied_at"),
+            F.max(F.expr(f"IF({within} AND copied, offset, NULL)")).alias("copied_at"),
             F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
         )
     )

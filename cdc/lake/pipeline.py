@@ -26,7 +26,7 @@ from cdc.spark.frames.messages import Source
 from cdc.spark.frames.schema_history import CopyIncomplete, Histories, existing, with_more, without_copies
 from cdc.spark.frames.schema_history import upto as history_upto
 from cdc.spark.frames.typed import Options
-from cdc.spark.input.small_data import set_tiny
+from cdc.spark.input.small_data import ANY_PARTITIONS, ONE_SESSION, set_tiny
 
 __all__ = ["Copying", "Lake", "Refused", "Run", "Tables", "named", "refused_run"]
 
@@ -174,6 +174,8 @@ class Lake:
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
         # Messages are read from the cache two or three times; to compress them costs more than that.
         source.spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
+        source.spark.conf.set(*ONE_SESSION)
+        source.spark.conf.set(*ANY_PARTITIONS)
         set_tiny(source.spark, records=source.span.size)
         arrived = Arrived.since(self.state, source, upto)
         try:

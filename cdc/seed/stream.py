@@ -30,8 +30,8 @@ from cdc.seed.fold import Line
 from cdc.seed.tables import Part
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source
+from cdc.spark.input.records import COPYING
 from cdc.spark.input.small_data import local_frame
-from cdc.spark.streams.transactions import COPYING
 
 __all__ = [
     "NO_DATABASE",

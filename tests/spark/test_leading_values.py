@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.seed.fold import image_texts, leading_values, pattern
-from cdc.spark.input.records import LEADER, heads, parse, with_sequences
+from cdc.spark.input.records import COPYING, LEADER, heads, parse, with_sequences
 from cdc.spark.input.small_data import local_frame
 from tests.harness.seed import SEED
 
@@ -172,6 +172,8 @@ def test_heads_are_what_the_parser_gives(spark: SparkSession) -> None:
     written[3]["transaction"]["last"] = False
     written[4]["bn_file"]["fileName"] = 'b"\\1'
     written[5]["transaction"]["id"] = 'u"}:5'
+    for at in (2, 6):
+        written[at]["transaction"]["id"] = f"{COPYING}{at}"
     values = [as_written(each) for each in written]
     values += [json.dumps(each, indent=1).encode() for each in written[:6]]
     values += [as_written(dict(reversed(written[0].items()))), b"", b"no record", b'{"uri":"flv://s/d/t"}']
@@ -191,5 +193,7 @@ def test_heads_are_what_the_parser_gives(spark: SparkSession) -> None:
     for at, name in enumerate(names):
         alone = heads(messages, name).select("offset", name).collect()
         assert {row[0]: row[1] for row in alone} == {offset: row[at] for offset, row in parsed.items()}
-    numbered = with_sequences(messages).select("offset", "sequence").collect()
+    numbered = with_sequences(messages).select("offset", "sequence", "copied").collect()
     assert {row[0]: row[1] for row in numbered} == {offset: row[0] for offset, row in parsed.items()}
+    copied = {offset for offset, row in parsed.items() if (row[3] or "").startswith(COPYING)}
+    assert {row[0] for row in numbered if row[2]} == copied != set()

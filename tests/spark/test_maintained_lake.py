@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.harness.heap import sessions_of
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well
 from tests.spark.test_lake import Killed, Opened, needs_iceberg
@@ -51,9 +52,11 @@ def goes_on(pair: Pair, lake_spark: SparkSession, tmp_path: Path, form: str, dat
     changed(pair, database, "UPDATE orders SET name = 'b' WHERE id = 1")
     run = lake.advance()
     assert (run.counts["merged"], run.counts["kept"], run.counts["written"]) == (1, 1, 0)
+    sessions = sessions_of(lake_spark)
     for number in range(RUNS):
         changed(pair, database, f"INSERT INTO orders VALUES ({RUNS + number}, 'a')")
         lake.advance()
+    assert sessions_of(lake_spark) == sessions  # runs leave nothing in the heap that grows with their number
     lake.lake.passed = killed
     with pytest.raises(Killed):
         lake.lake.maintain()

@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cdc.spark.input.small_data import ANY_PARTITIONS, cached, uncache
 from cdc.spark.job.session import configure_for
+from tests.harness.heap import sessions_of
 from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.test_cdc_audit import QUICK
 
@@ -47,6 +49,24 @@ def test_rows_are_sorted_in_small_tasks_where_they_are_many(
     names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
     assert tuple(map(spark.conf.get, names)) == (tasks, adaptive)
     configure_for(spark, 0)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_persisted_frames_leave_no_session_in_the_heap(spark: SparkSession, adaptive: bool) -> None:
+    """As those of an audit of few records, and those of a lake, whose queries are adaptive."""
+    configure_for(spark, 0)
+    if adaptive:
+        spark.conf.set("spark.sql.adaptive.enabled", "true")
+        spark.conf.set(*ANY_PARTITIONS)
+    try:
+        counted = []
+        for number in range(3):
+            assert cached(spark.range(number, 10)).count() == 10 - number
+            uncache(spark)
+            counted.append(sessions_of(spark))
+        assert len(set(counted)) == 1, counted
+    finally:
+        configure_for(spark, 0)
 
 
 def test_each_function_of_pyspark_asks_the_jvm_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

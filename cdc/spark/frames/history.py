@@ -15,8 +15,7 @@ from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, CASCADES, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.schema_history import History, Statement, Told
-from cdc.spark.input.records import PARSING, json_schema
-from cdc.spark.streams.transactions import COPYING
+from cdc.spark.input.records import COPYING, PARSING, json_schema
 from cdc.sql.effects import MAINTAIN
 
 __all__ = ["Moment", "history_of", "read_history", "sequence_at"]

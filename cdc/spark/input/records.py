@@ -45,6 +45,7 @@ from cdc.spark.input.spans import Span
 from cdc.spark.private_names import cores
 
 __all__ = [
+    "COPYING",
     "FOLLOWER",
     "LEADER",
     "PARSING",
@@ -177,6 +178,9 @@ _HEAD = (
     r'"transaction":\{"id":"[^"]*","index":[0-9]+,"last":(?:true|false),"ts_us":-?[0-9]+\}'
 )
 _SEQUENCE = _HEAD.replace('"sequence":[0-9]+', '"sequence":([0-9]+)')
+COPYING = "copy:"
+"""The prefix of the transaction ids that a producer invents for table copies; the server has no such transactions."""
+_SEQUENCE_OF_LEADER = _SEQUENCE.replace('"id":"', f'"id":"(?!{COPYING})')
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
 _ACTION = (
@@ -386,13 +390,19 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 
 def with_sequences(messages: DataFrame) -> DataFrame:
     """Adds the column ``sequence`` as ``heads`` does, at a fifth of the cost: from most records a regular expression
-    takes it, without the parser of JSON.
+    takes it, without the parser of JSON. ``copied`` is true for the records of a copy or a repair, whose transaction is
+    none of the leader's.
     """
     head = F.substring("value", 1, _HEAD_BYTES).cast("string")
-    digits = F.regexp_extract(head, _SEQUENCE, 1)
-    text = F.when(digits == "", F.col("value").cast("string"))
-    parsed = F.from_json(text, json_schema("sequence"))["sequence"]
-    return messages.withColumn("sequence", F.coalesce(digits.try_cast("bigint"), parsed))
+    digits = F.regexp_extract(head, _SEQUENCE_OF_LEADER, 1)
+    found = messages.withColumn("digits", digits)
+    others = F.when(F.col("digits") == "", F.regexp_extract(head, _SEQUENCE, 1))
+    text = F.when((F.col("digits") == "") & (others == ""), F.col("value").cast("string"))
+    parsed = F.from_json(text, json_schema("sequence", "transaction.id"))
+    sequence = F.coalesce(F.col("digits").try_cast("bigint"), others.try_cast("bigint"), parsed["sequence"])
+    copied = F.contains(head, F.lit(f'"id":"{COPYING}')) | F.startswith(parsed["transaction"]["id"], F.lit(COPYING))
+    copied = (F.col("digits") == "") & F.coalesce(copied, F.lit(False))
+    return found.withColumns({"sequence": sequence, "copied": copied}).drop("digits")
 
 
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:

@@ -26,6 +26,8 @@ from pyspark.sql import functions as F
 from cdc.spark.private_names import persisted, size_in_bytes
 
 __all__ = [
+    "ANY_PARTITIONS",
+    "ONE_SESSION",
     "Query",
     "beside",
     "cached",
@@ -60,6 +62,13 @@ _COMPILED = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
 }
+ONE_SESSION = ("spark.sql.sources.bucketing.autoBucketedScan.enabled", "false")
+"""With this setting and ANY_PARTITIONS no frame that is persisted clones the session, as Spark does by default
+(``CacheManager.getOrCloneSessionWithConfigsOff``). The clone stays in the heap when the data are gone, so a process
+that persists frames again and again would fill its heap.
+"""
+ANY_PARTITIONS = ("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
+"""Lets adaptive execution merge the partitions of persisted data."""
 _TINY: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 _PERSISTED: WeakKeyDictionary[SparkSession, list[DataFrame]] = WeakKeyDictionary()
 _RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to these limits, a second core saves less than shuffles cost

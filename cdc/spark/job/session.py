@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from cdc.errors import CdcError
 from cdc.service.logs import event
 from cdc.service.private_files import MASK
+from cdc.spark.input.small_data import ANY_PARTITIONS, ONE_SESSION
 from cdc.spark.input.sql_meaning import MEANING, with_meaning
 from cdc.spark.job.launch import Runtime, launched
 from cdc.spark.job.options import is_small
@@ -103,6 +104,9 @@ def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     # An audit reads cached data only a few times. Reading them uncompressed costs less than choosing a compression for
     # each column.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
+    # A large audit's queries are adaptive, and the persisted data are to keep their many partitions.
+    spark.conf.set(*ONE_SESSION)
+    spark.conf.set(ANY_PARTITIONS[0], str(small).lower())
 
 
 def stop(spark: SparkSession) -> None:

@@ -20,13 +20,13 @@ from cdc.model.position import Partition, partition_name
 from cdc.model.read_record import ReadRecord, newest_records
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.ddl.lineage import END, Name, Segment
-from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.records import COPYING, FOLLOWER, LEADER
 from cdc.spark.input.renaming import names_in_use
 from cdc.spark.input.small_data import in_one_part, is_tiny
 from cdc.spark.input.spans import Span
 from cdc.spark.lag import Transit
 from cdc.spark.streams.contents import Contents
-from cdc.spark.streams.transactions import COPYING, IdRange, TransactionIds, id_ranges, with_ranges
+from cdc.spark.streams.transactions import IdRange, TransactionIds, id_ranges, with_ranges
 from cdc.spark.streams.watermark import Watermark
 
 __all__ = [

@@ -30,12 +30,11 @@ from cdc.model.read_record import ReadRecord, newest_records
 from cdc.spark.folders import ASIDE, Folder, InUseError, Lock
 from cdc.spark.hadoop_folder import folder_at
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.records import committed, counting, heads
+from cdc.spark.input.records import COPYING, committed, counting, heads
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.input.spans import Span, records_at
 from cdc.spark.private_names import Py4JError
 from cdc.spark.state.parquet_parts import rows_in, write
-from cdc.spark.streams.transactions import COPYING
 
 __all__ = ["Landing"]
 

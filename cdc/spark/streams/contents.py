@@ -12,10 +12,9 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.names import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, TEXT, Act
-from cdc.spark.input.records import LEADER
+from cdc.spark.input.records import COPYING, LEADER
 from cdc.spark.input.small_data import Query, local_frame
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
-from cdc.spark.streams.transactions import COPYING
 from cdc.sql.effects import MAINTAIN
 
 __all__ = [

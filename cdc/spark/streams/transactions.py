@@ -28,11 +28,10 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.gtid import StatementSequences, ddl_uuid
-from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.records import COPYING, FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query, beside, cached, in_one_part, local_frame, named, run_batched
 
 __all__ = [
-    "COPYING",
     "FOREIGN",
     "IdRange",
     "TransactionIds",
@@ -48,8 +47,6 @@ FOREIGN = "kind IN ('foreign', 'moved')"  # transactions that did not come throu
 
 _COUNTS = "(touched IS NOT NULL OR changed_own IS NOT NULL)"
 _QUERY_SHOWN = 200
-# The prefix of the transaction ids that a producer invents for table copies; the server has no such transactions.
-COPYING = "copy:"
 _POSITION = ["sequence", "file", "position", "partition", "offset"]
 _PARKED = f"{CHECKPOINT_DATABASE}.parked"
 _KIND = f"""

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from cdc.model.gtid import GtidSet
 from cdc.spark.ddl.lineage import END, Act
-from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.records import COPYING, FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query
 from cdc.spark.streams.consumer_notes import copies
-from cdc.spark.streams.transactions import COPYING, FOREIGN
+from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["BaseCopy", "Watermark", "base_copy_of", "joined", "unlogged_gap", "unreached", "watermark"]
 
