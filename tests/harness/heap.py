@@ -16,6 +16,6 @@ def sessions_of(spark: SparkSession) -> int:
     home = Path(java_class(spark, "java.lang.System").getProperty("java.home"))
     process = java_class(spark, "java.lang.ProcessHandle").current().pid()
     command = [home / "bin" / "jcmd", str(process), "GC.class_histogram"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    [count] = re.findall(r"(\d+) +\d+ +org\.apache\.spark\.sql\.internal\.SessionState\s", told)
+    histogram = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    [count] = re.findall(r"(\d+) +\d+ +org\.apache\.spark\.sql\.internal\.SessionState\s", histogram)
     return int(count)

@@ -90,7 +90,7 @@ class Server:
     page: str
 
     def persisted(self) -> object:
-        """What is kept on the server of frames that were persisted."""
+        """The persisted data that the server still has."""
         (application,) = self._asked("")
         return self._asked(f"/{application['id']}/storage/rdd")
 

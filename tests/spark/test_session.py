@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cdc.spark.input.small_data import ANY_PARTITIONS, cached, uncache
+from cdc.spark.input.small_data import cached, uncache
 from cdc.spark.job.session import configure_for
 from tests.harness.heap import sessions_of
 from tests.harness.wait import LIMIT_SECONDS
@@ -57,7 +57,6 @@ def test_persisted_frames_leave_no_session_in_the_heap(spark: SparkSession, adap
     configure_for(spark, 0)
     if adaptive:
         spark.conf.set("spark.sql.adaptive.enabled", "true")
-        spark.conf.set(*ANY_PARTITIONS)
     try:
         counted = []
         for number in range(3):

@@ -254,7 +254,7 @@ def a_broker_that_hangs_is_away(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -
 def test_messages_are_read_backwards_whatever_their_sizes(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """Where a window is too large, its newest messages are kept, and the others are read again."""
+    """The newest messages of a window that is too large are kept, and the others are read again."""
     monkeypatch.setattr(partitions, "_WINDOW_BYTES", limit)
     producer, topic = Producer({"bootstrap.servers": kafka.bootstrap_servers}), f"sizes{limit}"
     topics_of(kafka, topic)._create({topic: 1})
