@@ -1,6 +1,6 @@
 """Measures the audit, beside Spark that only reads and parses the same topics, and beside queries to both databases.
 
-    python bench/audit.py [--updates 150000] [--rows 50000] [--changes 0] [--keys 0]
+    python bench/audit.py [--updates 150000] [--rows 50000] [--changes 0] [--keys 0] [--long 0]
 
 A leader with ``--rows`` rows and ``--updates`` single-row updates is replicated by our programs, and its follower
 captured. Then, one after the other, the best of three:
@@ -17,18 +17,24 @@ captured. Then, one after the other, the best of three:
 The figure is CPU time: of the program itself (the JVM, all threads; the client of the last two), and of both servers,
 with the number of statements they were sent. What the audit costs the follower, its binlog read once, has its own line.
 With ``--keys`` a table of so many rows is audited with a heap of 512 MB, which shows whether memory is bounded: what
-it spilled to disk, how many such rows would have fitted, and how large the JVM was at most.
+it spilled to disk, how many such rows would have fitted, and how large the JVM was at most. With ``--long`` the
+command audits so many records of the leader, and what they became on the follower, whose records have several rows
+each as the consumer applied them: once, for the first time, with its usual heap. It prints how large the JVM and its
+temporary files were at most.
 """
 
 import argparse
 import functools
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -105,11 +111,14 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=50_000, help="of the table (default %(default)s)")
     parser.add_argument("--changes", type=int, default=0, help="before each audit on from a state (default: 1 %%)")
     parser.add_argument("--keys", type=int, default=0, help="of a table for 512 MB (default: not measured)")
+    parser.add_argument("--long", type=int, default=0, help="records of the leader (default: not measured)")
     options = parser.parse_args()
     print(f"{'':32}{'count':>9}{'wall s':>8}{'CPU s':>8}{'servers':>9}{'asked':>7}{'ratio':>7}")
     with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
         if options.keys:
             measure_memory(Path(folder), options.keys)
+        elif options.long:
+            measure_long(Path(folder), options.long)
         else:
             measure(Path(folder), options.updates, options.rows, options.changes or options.updates // 100)
     return 0
@@ -191,6 +200,61 @@ def tell_memory(keys: int, jvm: Jvm) -> None:
     print(f"the JVM was {jvm.peak_megabytes():.0f} MB at most")
 
 
+_HISTORY = """
+    CREATE PROCEDURE bench.history(count INT) BEGIN
+        DECLARE n, changed INT DEFAULT 0;
+        WHILE n < count DO
+            IF n % 1000 = 0 THEN START TRANSACTION; END IF;
+            IF n < count DIV 4 THEN
+                INSERT INTO bench.t VALUES (n, CONCAT('name ', n), n + 0.25, '2024-02-29 12:34:56.789', n % 1000);
+            ELSE
+                SET changed = FLOOR(RAND() * (count DIV 4));
+                UPDATE bench.t SET name = CONCAT('new ', n), k = k + 1 WHERE id = changed;
+            END IF;
+            SET n = n + 1;
+            IF n % 1000 = 0 OR n = count THEN COMMIT; END IF;
+        END WHILE;
+    END
+"""
+
+
+def measure_long(folder: Path, count: int) -> None:
+    """Measures the first audit of ``count`` records of the leader: a quarter inserts rows, the others update them."""
+    servers = Servers(folder)
+    fill(servers.leader, Shape("", PLAIN, 0, updates, 0))
+    # Millions of statements from a client would cost it more than the server.
+    execute(servers.leader, [_HISTORY, f"CALL bench.history({count})", "DROP PROCEDURE bench.history"])
+    servers.replicate()
+    print(f"the follower's topic has {servers.capture()} records", flush=True)
+    with largest_size(folder / "spark") as size:
+        line("first cdc-audit", lambda: commanded(servers, folder, SPARK_LOCAL_DIRS=str(folder / "spark")),
+             cpu=cpu_seconds, pair=servers.pair, rounds=1)  # fmt: skip
+    # The largest of all processes that have ended: the JVM, since those of the programs before it stay far below.
+    megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"its JVM was {megabytes:.0f} MB at most, its temporary files {size() >> 20} MB")
+    servers.kill()
+
+
+@contextmanager
+def largest_size(folder: Path) -> Iterator[Callable[[], int]]:
+    """Watches a folder; yields what returns its largest size so far, in bytes."""
+    folder.mkdir()
+    ended, sizes = threading.Event(), [0]
+
+    def watch() -> None:
+        while not ended.wait(1):
+            shown = subprocess.run(["du", "-sb", folder], capture_output=True, text=True)  # files may go meanwhile
+            sizes.append(int(shown.stdout.split()[0]))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield lambda: max(sizes)
+    finally:
+        ended.set()
+        watching.join()
+
+
 def session(heap: str) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", heap)
     builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
@@ -220,12 +284,13 @@ def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, sta
     return audit.leader.records + audit.follower.records
 
 
-def commanded(servers: Servers, folder: Path) -> int:
+def commanded(servers: Servers, folder: Path, **variables: str) -> int:
     """Runs ``cdc-audit`` as a user does, with the connector already fetched."""
     sides = [word for side in (LEADER, FOLLOWER) for word in (f"--{side}", servers.files[side])]
     jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     command = [BIN / "cdc-audit", *sides, "--report", folder / "report"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"CDC_SPARK_JARS": jars})
+    environment = os.environ | {"CDC_SPARK_JARS": jars} | variables
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     return sum(span(profile.kafka).size for profile in servers.profiles.values())
 
 

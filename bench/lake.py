@@ -41,7 +41,7 @@ from pathlib import Path
 
 import pymysql
 from confluent_kafka import Consumer, TopicPartition
-from consumer import PLAIN, execute, plain
+from consumer import PLAIN, execute, in_transactions, plain
 from jvm import Jvm
 from measure import process_cpu_seconds, profile, run_program, running
 from pyspark.sql import SparkSession
@@ -131,14 +131,6 @@ def updates(options: argparse.Namespace, rows: int, count: int) -> Iterator[str]
     for n in range(count):
         table, key = chance.randrange(options.tables), chance.randrange(rows)
         yield f"UPDATE bench.t{table} SET name = 'new {n}', k = k + 1 WHERE id = {key}"
-
-
-def in_transactions(statements: Iterator[str]) -> Iterator[str]:
-    for number, statement in enumerate(statements):
-        if number % 1000 == 0:
-            yield from ("COMMIT", "BEGIN")
-        yield statement
-    yield "COMMIT"
 
 
 @contextmanager

@@ -27,12 +27,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import audit
 from audit import session
-from consumer import PLAIN, Shape, execute, fill, updates
+from consumer import PLAIN, Shape, execute, fill, in_transactions, updates
 from jvm import Jvm
 from measure import profile, run_program
 from pyspark.sql import DataFrame, SparkSession
@@ -160,17 +160,6 @@ def captured(folder: Path, kafka: Kafka, source: Path) -> dict[str, Profile]:
     run_program("cdc-producer", captures)
     server.kill()
     return {LEADER: load(source), FOLLOWER: load(captures)}
-
-
-def in_transactions(statements: Iterable[str]) -> Iterator[str]:
-    """Writes a thousand rows in each transaction, which is faster: the measured figure depends on records, not on
-    transactions.
-    """
-    for number, statement in enumerate(statements):
-        if number % 1000 == 0:
-            yield from ("COMMIT", "BEGIN")
-        yield statement
-    yield "COMMIT"
 
 
 def parsed(spark: SparkSession, source: Path) -> DataFrame:
