@@ -58,6 +58,7 @@ from cdc.spark.folders import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 
+_RATE_OF_A_SESSION = 700  # transactions a second, of which one can do about twice as many
 _BOTH = '[kafka]\nformat = ["cdc", "debezium"]\n'
 _DEBEZIUM = '[debezium]\ntopic_prefix = "plain"\ndecimal_handling_mode = "string"\n'
 _ROW = "STRUCT<id: INT, name: STRING, amount: STRING, made: BIGINT, k: INT>"
@@ -135,20 +136,26 @@ def updates(options: argparse.Namespace, rows: int, count: int) -> Iterator[str]
 
 @contextmanager
 def writing(leader: MySql, options: argparse.Namespace, rows: int) -> Iterator[None]:
-    """Lets a process commit transactions of one row, whose CPU time is not that of the lake."""
-    process = multiprocessing.get_context("spawn").Process(
-        target=write, args=(leader.port, options.rate, options.tables, rows), daemon=True
-    )
-    process.start()
+    """Lets processes commit transactions of one row, whose CPU time is not that of the lake."""
+    sessions = -(-options.rate // _RATE_OF_A_SESSION)
+    processes = [
+        multiprocessing.get_context("spawn").Process(
+            target=write, args=(leader.port, options.rate / sessions, options.tables, rows, number), daemon=True
+        )
+        for number in range(sessions)
+    ]
+    for process in processes:
+        process.start()
     try:
         yield
     finally:
-        process.terminate()
-        process.join()
+        for process in processes:
+            process.terminate()
+            process.join()
 
 
-def write(port: int, rate: int, tables: int, rows: int) -> None:
-    chance, begun, done = random.Random(3), time.monotonic(), 0
+def write(port: int, rate: float, tables: int, rows: int, seed: int) -> None:
+    chance, begun, done = random.Random(seed), time.monotonic(), 0
     connection = pymysql.connect(host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True)
     with connection, connection.cursor() as cursor:
         while True:

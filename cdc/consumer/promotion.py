@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
-from cdc.consumer.follower.promoted import ServerState, create, server_state
+from cdc.consumer.follower.promoted import ServerState, answer, create, server_state
 from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.values import quoted
+from cdc.consumer.state.own_table import OwnTable
 from cdc.consumer.state.status import Status, creation, is_text, read_status
 from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
@@ -51,14 +53,38 @@ def promote(profile: Profile, *, leader: Profile | None) -> int:
         else:
             items.fine("the leader takes no writes, and has nothing that is not in the topic")
         wanted = [entry for entry in status.missing if is_text(entry)]
+        begins = _begin(profile, sequence=newest.next_sequence, executed=state.executed)
+        if begins != state.executed:
+            items.note("an earlier --promote began here: the new stream begins at the GTIDs of then")
         existing = create(profile.database, (text for entry in wanted for text in creation(entry)))
         items.fine(f"{len(wanted)} statements about triggers and events were executed, {existing} of them before")
         for entry in status.missing:
             if not is_text(entry):
                 items.note("this one has bytes that are no text: create it by hand", hint=entry.statement[:200])
     # The new stream begins before the triggers and events, so that its followers know them for a promotion of theirs.
-    print("\n".join(_guide(profile, newest, state.executed)))
+    print("\n".join(_guide(profile, newest, begins)))
     return 0
+
+
+# Contains where the stream of a promoted follower begins. A promotion that failed after it had created some of the
+# triggers is run again: without this table the stream would begin after these triggers, and after writes of
+# applications.
+_PROMOTIONS = OwnTable(
+    "promotions", "sequence BIGINT NOT NULL COMMENT 'of the next record', gtid_set LONGTEXT NOT NULL"
+)
+
+
+def _begin(profile: Profile, *, sequence: int, executed: GtidSet) -> GtidSet:
+    """Returns the GTIDs with which the promoted server begins as a leader: those that the first attempt to promote it
+    before the record ``sequence`` has stored, else ``executed``, which are stored.
+    """
+    database, schema, resource = profile.database, profile.consumer.schema, profile.mysql_resource_name
+    wanted = _PROMOTIONS.select(schema, resource, "gtid_set", where=f"sequence={sequence}")
+    if stored := answer(database, _PROMOTIONS.create(schema), wanted):
+        return GtidSet.parse(stored[0][0])
+    values = f"({quoted(resource)}, {sequence}, {quoted(str(executed))})"
+    answer(database, f"REPLACE INTO {_PROMOTIONS.within(schema)} VALUES {values}")
+    return executed
 
 
 _UNKNOWN = "the leader was not asked, since --leader names no profile"

@@ -127,11 +127,7 @@ def audit(
             own = another_session(spark)
             opened.callback(close_session, own)
             with_meaning(own)
-            state = landing = None
-            if kept := options.get("state"):
-                state = opened.enter_context(closing(StateStore.open(own, kept, identity(profiles, applied))))
-            if landed := options.get("from_lake"):
-                landing = opened.enter_context(closing(Landing.open(own, landed)))
+            state, landing = _kept(own, opened, options, identity(profiles, applied))
             clear(folder)
             repair = "" if report is None else repair_command(given.leader, folder)
             outcome = audit_topics(
@@ -145,6 +141,18 @@ def audit(
     if report is None:
         finalize(verdict, rmtree, folder)
     return verdict
+
+
+def _kept(
+    spark: SparkSession, opened: ExitStack, options: Mapping[str, Any], of: dict[str, Any]
+) -> tuple[StateStore | None, Landing | None]:
+    """Opens the state ``of`` these topics and the landed messages that the options name, until ``opened`` ends."""
+    state = landing = None
+    if kept := options.get("state"):
+        state = opened.enter_context(closing(StateStore.open(spark, kept, of)))
+    if landed := options.get("from_lake"):
+        landing = opened.enter_context(closing(Landing.open(spark, landed)))
+    return state, landing
 
 
 def _terms(options: Mapping[str, Any]) -> Terms:

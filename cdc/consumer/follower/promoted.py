@@ -13,7 +13,7 @@ from cdc.errors import Disconnected, UserError
 from cdc.model.gtid import GtidSet
 from cdc.service.mysql_connection import connected
 
-__all__ = ["ServerState", "create", "server_state"]
+__all__ = ["ServerState", "answer", "create", "server_state"]
 
 _ANSWER_SECONDS = 10
 _THERE = frozenset({1359, 1537})  # the trigger or the event exists
@@ -54,6 +54,16 @@ def create(database: Database, statements: Iterable[str]) -> int:
                     raise
                 there += 1
     return there
+
+
+def answer(database: Database, *statements: str) -> tuple[tuple[Any, ...], ...]:
+    """Executes statements; returns the rows of the last one. Raises UserError if the server does not answer, or refuses
+    a statement.
+    """
+    with _cursor(database) as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return tuple(cursor.fetchall())
 
 
 @contextmanager

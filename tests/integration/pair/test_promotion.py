@@ -74,6 +74,10 @@ class Stream:
         execute(self.follower, "SET GLOBAL event_scheduler = OFF")
         self.replicate()
         told = self.promoted(status=0)
+        begins = "producer.start = "
+        again = self.promoted(status=0)
+        assert "an earlier --promote began here" in again
+        assert told.partition(begins)[2] == again.partition(begins)[2]
         found = re.search(r'producer\.start = "([^"]+)"', told)
         assert found, told
         assert [row[0] for row in execute(self.follower, f"SHOW TRIGGERS IN {NAME}")] == ["doubles"]
