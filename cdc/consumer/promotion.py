@@ -52,6 +52,8 @@ def promote(profile: Profile, *, leader: Profile | None) -> int:
             items.note(_UNKNOWN if leader is None else _SILENT, hint=_LOOK.format(newest.gtid_set))
         else:
             items.fine("the leader takes no writes, and has nothing that is not in the topic")
+            if any(each is not None and each.admins_write for each in asked):
+                items.note(_ADMINS, hint="on the leader: SET PERSIST super_read_only = ON, then run --promote again")
         wanted = [entry for entry in status.missing if is_text(entry)]
         begins = _begin(profile, sequence=newest.next_sequence, executed=state.executed)
         if begins != state.executed:
@@ -88,6 +90,7 @@ def _begin(profile: Profile, *, sequence: int, executed: GtidSet) -> GtidSet:
 
 
 _UNKNOWN = "the leader was not asked, since --leader names no profile"
+_ADMINS = "but users with CONNECTION_ADMIN or SUPER can write there, and the follower would lack it"
 _SILENT = "the leader can't be asked: what it has committed and the producer has not read is on it only"
 _LOOK = "when it is back, and before anything writes there: SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{}') names it"
 

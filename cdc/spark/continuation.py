@@ -12,7 +12,7 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.output import root_cause, was_cancelled
 from cdc.spark.lag import Transit
-from cdc.spark.private_names import Py4JError, has_stopped
+from cdc.spark.private_names import Py4JError, has_stopped, without_log
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, can_be_resumed
 from cdc.spark.state.folder import PastVerdict
@@ -59,16 +59,14 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
         print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
               "audit reads the same records again", file=sys.stderr, flush=True)  # fmt: skip
         return
-    # Spark's log is switched off while the state is saved: it would contain a stack trace for each task that fails.
-    spark.sparkContext.setLogLevel("OFF")
     try:
-        state.save(topics.held, found, topics.ids)
+        with without_log(spark):  # it would contain a stack trace for each task that fails
+            state.save(topics.held, found, topics.ids)
     except (OSError, Py4JError, PySparkException) as error:
         # Jobs that --watch cancels when it stops have not failed.
         if has_stopped(spark) or was_cancelled(error):
             raise
         print_error("cdc-audit", f"the state was not kept: {root_cause(error)}")
-    spark.sparkContext.setLogLevel("ERROR")
 
 
 def past_verdicts(audit: Audit, state: StateStore | None) -> list[PastVerdict]:

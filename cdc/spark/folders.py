@@ -1,6 +1,7 @@
 """Accesses folders with a program's files, on this machine or on any other file system."""
 
 import fcntl
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,9 +10,17 @@ from typing import IO, Protocol
 
 from cdc.service.private_files import FILE, flush, make_folder, replace_file, take_from_others, tighten
 
-__all__ = ["ASIDE", "Entry", "Folder", "InUseError", "LocalFolder", "Lock"]
+__all__ = ["ASIDE", "Entry", "Folder", "InUseError", "LocalFolder", "Lock", "as_pattern"]
 
 ASIDE = ".new"  # the ending of the name of a file that will replace another file
+
+
+_SPECIAL = re.compile(r"[\\\[\]{}*?]")
+
+
+def as_pattern(address: str) -> str:
+    """Escapes an address that Spark is to read: it takes each for a glob pattern, and may find another folder."""
+    return _SPECIAL.sub(r"\\\g<0>", address)
 
 
 class InUseError(Exception):

@@ -51,10 +51,11 @@ def audit_topics(
 
     ``terms`` are the conditions of the verdict, and ``repair`` is the command that requests new copies of drifted rows.
     """
-    profiles, topics = replication.profiles, read_topics(spark, replication, state, landing)
-    if topics.folds_names:
-        replication, terms = replication.folded(), terms.folded()
+    profiles = replication.profiles
     try:
+        topics = read_topics(spark, replication, state, landing)
+        if topics.folds_names:
+            replication, terms = replication.folded(), terms.folded()
         with staged(folder) as aside:
             judgement = judge(topics, replication, aside, terms, for_state=state is not None)
             # Only a complete comparison is kept. A crash before ``keep`` leaves the old state; a crash after ``keep``

@@ -18,7 +18,7 @@ They are the same in Spark 4.0, 4.1 and 4.2: tests/spark/test_private_names.py c
 import copy
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 from uuid import uuid4
 
@@ -51,6 +51,7 @@ __all__ = [
     "new_array",
     "persisted",
     "size_in_bytes",
+    "without_log",
 ]
 
 
@@ -180,6 +181,18 @@ def has_stopped(spark: SparkSession) -> bool:
         return bool(spark.sparkContext._jsc.sc().isStopped())
     except (Py4JError, OSError):
         return True
+
+
+@contextmanager
+def without_log(spark: SparkSession) -> Iterator[None]:
+    """Switches the log of Spark's JVM off in the ``with`` block, and back to its level behind it."""
+    level = str(java_class(spark, "org.apache.logging.log4j.LogManager").getRootLogger().getLevel())
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        if not has_stopped(spark):
+            spark.sparkContext.setLogLevel(level)
 
 
 def frame_of_plan(frame: DataFrame, spark: SparkSession) -> DataFrame:

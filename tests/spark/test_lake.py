@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import load as load_profile
+from cdc.errors import PromiseError
 from cdc.kafka.partitions import backwards
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import CHANGES, LakeFolder
@@ -201,7 +202,29 @@ def follows(pair: Pair, spark: SparkSession, tmp_path: Path, form: str, database
     ]  # fmt: skip
     assert lake.advance().counts["kept"] == 3
     has_changes(lake, database)
+    if form != "parquet":
+        finds_rows_of_others(pair, lake, database)
     lake.folder.close()
+
+
+def finds_rows_of_others(pair: Pair, lake: Opened, database: str) -> None:
+    """A row that something else writes to a table right before a run merges into it does not stay there."""
+
+    def beside(point: str, table: str) -> None:
+        if point == "before" and table.startswith(f"{database}.orders"):
+            assert not isinstance(lake.lake.tables, ParquetTables)
+            name = lake.lake.tables._name(f"{database}/orders")
+            lake.spark.sql(f"INSERT INTO {name} VALUES (9, 'other', 0, NULL)")
+
+    pair.on_leader("UPDATE orders SET more = 6 WHERE id = 4", database=database)
+    run_well("cdc-producer", pair.source, "--until-current")
+    lake.lake.passed = beside
+    with pytest.raises(PromiseError, match=r"something else wrote to table \S+\.orders meanwhile"):
+        lake.advance()
+    lake.lake.passed = lambda point, table: None
+    run = lake.advance()
+    assert (run.counts["written"], run.counts["kept"]) == (1, 2)
+    assert lake.rows(f"{database}/orders") == Counter({(1, "again", 5, None): 1, (4, "d", 6, None): 1})
 
 
 def has_changes(lake: Opened, database: str) -> None:

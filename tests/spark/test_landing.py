@@ -42,15 +42,15 @@ def test_the_verdict_is_that_of_topics_that_retention_has_not_cut(
     pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path), fragmented=fragmented)
     first, *_, last = streams.cuts(3)
     pair.grow(streams.leader, streams.follower, first)
-    landed(pair, tmp_path / "a lånding+%41")
+    landed(pair, tmp_path / "a lånding+%41 [1]")
     pair.grow(streams.leader, streams.follower, last)
     whole = pair.from_the_start()
-    ends = json.loads((tmp_path / "a lånding+%41/landing.json").read_text())
+    ends = json.loads((tmp_path / "a lånding+%41 [1]/landing.json").read_text())
     for side in (LEADER, FOLLOWER):
         ((_, end),) = ends[side]["ranges"].values()
         pair.topics[side].expire(end)
     for _ in range(2):
-        assert told(landed(pair, tmp_path / "a lånding+%41")) == told(whole), SEED
+        assert told(landed(pair, tmp_path / "a lånding+%41 [1]")) == told(whole), SEED
 
 
 def test_a_state_goes_on_beside_landed_messages(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
@@ -68,6 +68,34 @@ def test_a_state_goes_on_beside_landed_messages(spark: SparkSession, kafka: Kafk
         replicate(follower, [TOY.add((number, "rope"))], before=number - 2)
         assert covered < audit.leader.records
         covered = audit.leader.records
+
+
+def test_messages_behind_the_last_landed_record_may_be_others_now(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    """Brokers lost what was behind it: the end of its transaction, or such ends and records in their place."""
+    leader, follower = both([TOY.add((1, "ball"))], [TOY.add((2, "bone"))])
+    pair, folder = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path)), tmp_path / "landing"
+    pair.grow(leader, follower)
+    assert landed(pair, folder).verdict == "no drift"
+    pretend_ends(folder, further=2)
+    assert landed(pair, folder).verdict == "no drift"
+    leader.transaction(TOY.add((3, "rope")))
+    replicate(follower, [TOY.add((3, "rope"))], before=1)
+    pair.grow(leader, follower)
+    pretend_ends(folder, further=1)
+    whole = told(pair.from_the_start())
+    for _ in range(2):
+        assert told(landed(pair, folder)) == whole
+
+
+def pretend_ends(folder: Path, *, further: int) -> None:
+    """Has the landed messages end later, as if ends of Kafka transactions had been there."""
+    tree = json.loads((folder / "landing.json").read_text())
+    for side in (LEADER, FOLLOWER):
+        ranges = tree[side]["ranges"]
+        tree[side]["ranges"] = {name: (begin, end + further) for name, (begin, end) in ranges.items()}
+    (folder / "landing.json").write_text(json.dumps(tree))
 
 
 def test_what_the_landed_messages_do_not_go_with_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:

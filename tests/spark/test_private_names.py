@@ -16,6 +16,7 @@ from cdc.spark.private_names import (
     new_array,
     persisted,
     size_in_bytes,
+    without_log,
 )
 
 pytestmark = pytest.mark.spark
@@ -43,6 +44,16 @@ def test_this_spark_has_each_of_them(spark: SparkSession) -> None:
     assert moved.sparkSession is other and [row.n for row in moved.collect()] == [1, 2, 3]
     assert list(new_array(spark, java_class(spark, "java.lang.String"), 2)) == [None, None]
     assert hadoop_settings(spark).get("fs.defaultFS")
+
+
+def test_the_log_has_its_level_again(spark: SparkSession) -> None:
+    root = java_class(spark, "org.apache.logging.log4j.LogManager").getRootLogger
+    for level in ("FATAL", "ERROR"):  # the second one is that of the tests
+        spark.sparkContext.setLogLevel(level)
+        with pytest.raises(ZeroDivisionError), without_log(spark):
+            assert str(root().getLevel()) == "OFF"
+            1 / 0  # noqa: B018
+        assert str(root().getLevel()) == level
 
 
 def test_java_calls_python_and_errors_of_it_are_raised(spark: SparkSession) -> None:

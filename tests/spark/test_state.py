@@ -124,8 +124,8 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     leader.transaction(TOY.add((3, "rope")))
     pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
-    assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
-    read = kept(tmp_path / "state")["read"]
+    assert (pair.on_from(tmp_path / "state [1]").verdict, held) == ("no drift", (2, 7))
+    read = kept(tmp_path / "state [1]")["read"]
     assert {side: [each[0][0] for each in of_side.values()] for side, of_side in read.items()} == {
         LEADER: [1], FOLLOWER: [6],
     }, "the last records that are covered"  # fmt: skip
@@ -135,7 +135,7 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     # The follower loses the table with the rows that the state holds; the leader has them yet.
     follower.transaction(query("DROP TABLE toy", "db", ("DropTable", "db/toy")))
     pair.grow(leader, follower)
-    audit = pair.on_from(tmp_path / "state")
+    audit = pair.on_from(tmp_path / "state [1]")
     assert (audit.sequence, audit.drifted_rows, {row.kind for row in audit.drifted}) == (1, 2, {"missing"})
     assert all(row.since_us for row in audit.drifted), "of a change that the audit before has read"
     assert audit.leader.records == 3
@@ -144,7 +144,7 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair.grow(leader, follower)
     pair.topics[FOLLOWER].expire()
     with pytest.raises(UserError, match=r"the topic begins at offset 1[12], earlier audits have read up to offset 10"):
-        pair.on_from(tmp_path / "state")
+        pair.on_from(tmp_path / "state [1]")
 
 
 @pytest.mark.parametrize("earlier", [in_long_runs(False), True])
@@ -156,21 +156,21 @@ def test_a_transaction_that_comes_again_behind_a_state_is_told(
     leader, follower = both([TOY.add((1, "ball"))], [TOY.add((2, "bone"))])
     pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
-    assert pair.on_from(tmp_path / "state").verdict == "no drift"
-    pointer = kept(tmp_path / "state")
+    assert pair.on_from(tmp_path / "state [1]").verdict == "no drift"
+    pointer = kept(tmp_path / "state [1]")
     ids = pointer["ids"] if not earlier else pointer.pop("ids")
     assert {(side, len(intervals)) for side, _, intervals in ids} == {(LEADER, 1), (FOLLOWER, 1)}
     (tmp_path / "state/state.json").write_text(json.dumps(pointer))
     leader.transaction(TOY.add((3, "rope")))
     replicate(follower, [TOY.add((3, "rope"))], before=1)
     pair.grow(leader, follower)
-    assert pair.on_from(tmp_path / "state").verdict == "no drift"
-    grown = kept(tmp_path / "state")["ids"]
+    assert pair.on_from(tmp_path / "state [1]").verdict == "no drift"
+    grown = kept(tmp_path / "state [1]")["ids"]
     assert [sum(last - first + 1 for first, last in each[2]) for each in grown if each[0] == LEADER] == [3]
     assert [each[0] for each in grown] == [each[0] for each in ids]
     leader.transaction(TOY.add((4, "ring")), gtid=json.loads(leader.messages[0])["transaction"]["id"])
     pair.grow(leader, follower)
-    audit = pair.on_from(tmp_path / "state")
+    audit = pair.on_from(tmp_path / "state [1]")
     assert audit.exit_status == 2
     assert any("it came before, and comes again" in each.detail for each in audit.breaks)
 

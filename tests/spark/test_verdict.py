@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
+from cdc.spark.folders import as_pattern
 from cdc.spark.verdict import Verdict, audit
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well
@@ -47,7 +48,8 @@ def test_the_verdict_on_the_callers_session(pair: Pair, spark: SparkSession, tmp
         assert [(each["table"], each["leader_rows"], each["follower_rows"]) for each in counted] == [("t", 1, 1)]
         pair.on_follower("INSERT INTO t VALUES (7, 7)", database=database)
         run_well("cdc-producer", pair.capture, "--until-current")
-        drifted = verdict_of_the_page(pair, spark, tmp_path)
+        (here := tmp_path / "here [1]").mkdir()
+        drifted = verdict_of_the_page(pair, spark, here)
         assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
         assert mine.storageLevel.useMemory and mine._jdf.queryExecution().withCachedData().toString().count("InMemory")
     finally:
@@ -56,10 +58,10 @@ def test_the_verdict_on_the_callers_session(pair: Pair, spark: SparkSession, tmp
     assert (str(drifted), drifted.exit_status) == ("drift", 1)
     assert [row["identity"] for row in drifted.drift.collect()] == [{"id": '{"SignedInteger":7}'}]
     assert [row["tables"] for row in drifted.foreign.collect()] == [[f"{database}.t"]]
-    assert (tmp_path / "report" / "report.html").is_file()
+    assert (here / "report" / "report.html").is_file()
     # What a verdict without any has is as the files of one with some.
     for name in ("drift", "foreign"):
-        written = spark.read.parquet(f"file://{tmp_path / 'report' / f'{name}.parquet'}")
+        written = spark.read.parquet(as_pattern(f"file://{here / 'report' / f'{name}.parquet'}"))
         assert getattr(faithful, name).dtypes == written.dtypes == getattr(drifted, name).dtypes, name
     folder = faithful.report
     assert folder.is_dir()

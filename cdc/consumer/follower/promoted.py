@@ -20,20 +20,27 @@ _THERE = frozenset({1359, 1537})  # the trigger or the event exists
 
 
 class ServerState(NamedTuple):
-    """Whether a server refuses the writes of clients, whether its event scheduler runs, and what it has executed."""
+    """Whether a server refuses the writes of clients, whether its event scheduler runs, and what it has executed.
+
+    ``admins_write`` is true if it takes those of users with CONNECTION_ADMIN or SUPER nevertheless.
+    """
 
     read_only: bool
     runs_events: bool
     executed: GtidSet
+    admins_write: bool = False
 
 
 def server_state(database: Database) -> ServerState | None:
     """Queries a server's state; None if it can't be reached. Raises UserError if it refuses: it may take writes."""
     try:
         with _cursor(database) as cursor:
-            cursor.execute("SELECT @@GLOBAL.read_only, @@GLOBAL.event_scheduler = 'ON', @@GLOBAL.gtid_executed")
-            read_only, runs_events, executed = cursor.fetchone()
-            return ServerState(bool(read_only), bool(runs_events), GtidSet.parse(executed))
+            cursor.execute(
+                "SELECT @@GLOBAL.read_only, @@GLOBAL.event_scheduler = 'ON', @@GLOBAL.gtid_executed, "
+                "@@GLOBAL.super_read_only = 0"
+            )
+            read_only, runs_events, executed, admins_write = cursor.fetchone()
+            return ServerState(bool(read_only), bool(runs_events), GtidSet.parse(executed), bool(admins_write))
     except Disconnected:
         return None
 

@@ -34,19 +34,25 @@ class DeltaTables:
     def written(self, folder: str, since: int | None) -> Written | None:
         """Returns the newest version that has a note; None if the table does not exist.
 
-        The returned note is None if another writer has changed rows or columns since that version. Versions before
-        ``since`` are not read.
+        The returned note is None if another writer has changed rows or columns since that version, or between the
+        version ``since`` and that version, unless a version between them replaced all rows. If there is no version
+        ``since``, older versions are not read.
         """
         log = f"{folder}/_delta_log"
         versions = self._versions_since(log, since) or self._all_versions(log)
+        newest = None
         for version in versions:
+            if newest is not None and version == since:
+                break
             text = self._lake.read(_file(log, version)) or ""
             actions = [json.loads(line) for line in text.split("\n") if line]
             if (note := Note.parse(_user_metadata(actions))) is not None:
-                return Written(version, note)
-            if any(map(_changes, actions)):
+                newest = newest or Written(version, note)
+                if since not in versions or _replaces(actions):
+                    break
+            elif any(map(_changes, actions)):
                 return Written(version, None)
-        return Written(versions[-1], None) if versions else None
+        return newest or (Written(versions[-1], None) if versions else None)
 
     def unfit(self, columns: Sequence[str]) -> str:
         """Returns the reason why no table can have these columns; empty if a table can have them."""
@@ -68,9 +74,11 @@ class DeltaTables:
         """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
-        with self._noted(note):
-            self._spark.sql(merge_statement(self._name(folder), view, columns, key))
-        self._spark.catalog.dropTempView(view)
+        try:
+            with self._noted(note):
+                self._spark.sql(merge_statement(self._name(folder), view, columns, key))
+        finally:
+            self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Appends ``rows``, which have the columns of the table."""
@@ -127,6 +135,12 @@ def _file(log: str, version: int) -> str:
 
 def _user_metadata(actions: list[dict[str, Any]]) -> str | None:
     return next((each["commitInfo"].get("userMetadata") for each in actions if "commitInfo" in each), None)
+
+
+def _replaces(actions: list[dict[str, Any]]) -> bool:
+    """Whether a commit has created the table, or replaced its rows and columns as a whole."""
+    operation = next((each["commitInfo"].get("operation", "") for each in actions if "commitInfo" in each), "")
+    return operation.startswith(("CREATE", "REPLACE"))
 
 
 def _changes(action: dict[str, Any]) -> bool:

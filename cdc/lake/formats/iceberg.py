@@ -45,23 +45,30 @@ class IcebergTables:
     def written(self, folder: str, since: int | None) -> Written | None:
         """Returns the newest snapshot that has a note; None if the table does not exist.
 
-        The returned note is None if another writer has changed rows or columns since that snapshot. ``since`` is
-        ignored.
+        The returned note is None if another writer has changed rows or columns since that snapshot, or between the
+        snapshot ``since`` and that snapshot, unless a snapshot between them replaced all rows: that one has no parent.
+        If there is no snapshot ``since``, older snapshots are not read.
         """
         file = metadata_file(self._lake, folder)
         if file is None:
             return None
         table = json.loads(self._lake.read(file) or "{}")
         snapshots = {each["snapshot-id"]: each for each in table.get("snapshots", [])}
-        newest = snapshot = snapshots.get(table.get("current-snapshot-id"))
+        current = snapshot = snapshots.get(table.get("current-snapshot-id"))
+        newest = None
         while snapshot is not None:
             note = Note.parse(snapshot["summary"].get(_NOTE))
-            if note is not None and snapshot.get("schema-id") == table["current-schema-id"]:
-                return Written(int(snapshot["snapshot-id"]), note)
-            if note is not None or snapshot["summary"]["operation"] != _ONLY_FILES:
+            if note is None and snapshot["summary"]["operation"] != _ONLY_FILES:
+                newest = None
+                break
+            if note is not None and newest is None:
+                if snapshot.get("schema-id") != table["current-schema-id"]:
+                    break
+                newest = Written(int(snapshot["snapshot-id"]), note)
+            if newest and (since not in snapshots or snapshot["snapshot-id"] == since):
                 break
             snapshot = snapshots.get(snapshot.get("parent-snapshot-id"))
-        return Written(int(newest["snapshot-id"]) if newest else -1, None)
+        return newest or Written(int(current["snapshot-id"]) if current else -1, None)
 
     def unfit(self, columns: Sequence[str]) -> str:
         """Returns the reason why no table can have these columns; empty if a table can have them."""
@@ -77,8 +84,10 @@ class IcebergTables:
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         statement = merge_statement(self._name(folder), view, columns, key)
-        self._with_note(note, lambda: self._spark.sql(statement))
-        self._spark.catalog.dropTempView(view)
+        try:
+            self._with_note(note, lambda: self._spark.sql(statement))
+        finally:
+            self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Appends ``rows``, which have the columns of the table."""

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from cdc.lake.commits import Note, Written
 from cdc.lake.folder import quoted, unfit, version_folder
-from cdc.spark.folders import Folder
+from cdc.spark.folders import Folder, as_pattern
 
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
@@ -31,7 +31,6 @@ POINTER = "_current.json"
 _TOGETHER = 10  # if this many folders have the same number of commits, they are merged into one folder
 _DAMAGED = (ValueError, KeyError, TypeError)
 _NAME = re.compile("_v[1-9][0-9]*")
-_PATTERN = re.compile(r"[\\\[\]{}*?]")
 _FILE_BYTES = 128 << 20  # bytes; the size of the files that a merge of folders writes
 
 
@@ -178,9 +177,7 @@ class ParquetTables:
         return self._read(folder, self._pointer(folder).folders)
 
     def _read(self, folder: str, parts: Iterable[Part]) -> DataFrame:
-        # Spark reads a path as a glob pattern, so the special characters of patterns in the path are escaped.
-        paths = [_PATTERN.sub(r"\\\g<0>", self._lake.at(f"{folder}/{each.name}")) for each in parts]
-        return self._spark.read.parquet(*paths)
+        return self._spark.read.parquet(*(as_pattern(self._lake.at(f"{folder}/{each.name}")) for each in parts))
 
 
 def put_together(parts: Sequence[Part]) -> tuple[Sequence[Part], Sequence[Part]]:

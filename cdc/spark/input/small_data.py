@@ -65,7 +65,8 @@ _COMPILED = {
 ONE_SESSION = ("spark.sql.sources.bucketing.autoBucketedScan.enabled", "false")
 """With this setting and ANY_PARTITIONS no frame that is persisted clones the session, as Spark does by default
 (``CacheManager.getOrCloneSessionWithConfigsOff``). The clone stays in the heap when the data are gone, so a process
-that persists frames again and again would fill its heap.
+that persists frames again and again would fill its heap; large audits, which need adaptive execution and many
+partitions, leave one for each persisted frame.
 """
 ANY_PARTITIONS = ("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
 """Lets adaptive execution merge the partitions of persisted data."""

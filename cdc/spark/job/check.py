@@ -26,6 +26,8 @@ def check_audit(given: argparse.Namespace) -> int:
     check_folder(items, given.report, option="--report")
     if given.state is not None:
         check_folder(items, given.state, option="--state")
+    if given.from_lake is not None:
+        check_folder(items, given.from_lake, option="--from-lake")
     if given.accept:
         with items.noting():
             items.fine(f"{given.accept} accepts drift with {len(accepted_drift(given.accept))} entries")
@@ -39,7 +41,8 @@ def check_audit(given: argparse.Namespace) -> int:
         by_side = {"leader": leader, "follower": follower}
         own = (consumer or follower).consumer.schema
         spans = {side: span(profile.kafka) for side, profile in by_side.items()}
-        for reason in early_reasons(by_side, spans, own, kept=given.state is not None, max_age=given.max_age):
+        kept = given.state is not None or given.from_lake is not None
+        for reason in early_reasons(by_side, spans, own, kept=kept, max_age=given.max_age):
             items.note(f"an audit now could not judge: {reason}")
     return items.end()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.service.private_files import make_folder
-from cdc.spark.folders import LocalFolder
+from cdc.spark.folders import LocalFolder, as_pattern
 from cdc.spark.input.small_data import local_frame
 from cdc.spark.private_names import arrow_tables, by_connect
 from cdc.spark.state.parquet_parts import write
@@ -21,7 +21,7 @@ def write_rows(frame: DataFrame, folder: Path, name: str) -> DataFrame:
     """
     if not by_connect(frame.sparkSession):
         write(frame, LocalFolder(folder), name, option="option --report")
-        return frame.sparkSession.read.parquet(LocalFolder(folder).uri(name))
+        return frame.sparkSession.read.parquet(as_pattern(LocalFolder(folder).uri(name)))
     from pyarrow.parquet import ParquetWriter  # Spark Connect needs it, a session with a JVM does not
 
     make_folder(folder / name)
@@ -42,7 +42,7 @@ def read_rows(spark: SparkSession, folder: Path, name: str, schema: str) -> Data
     if not (folder / name).is_dir():
         return local_frame(spark, [], schema)
     if not by_connect(spark):
-        return spark.read.parquet(LocalFolder(folder).uri(name))
+        return spark.read.parquet(as_pattern(LocalFolder(folder).uri(name)))
     from pyarrow.parquet import read_table
 
     return spark.createDataFrame(read_table(folder / name), schema)

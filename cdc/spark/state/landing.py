@@ -16,23 +16,26 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, Self
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka, Profile
 from cdc.errors import UserError
+from cdc.kafka.places import Reader
 from cdc.model.commit_entry import Mark
 from cdc.model.position import partition_name, partition_of
 from cdc.model.read_record import ReadRecord, newest_records
-from cdc.spark.folders import ASIDE, Folder, InUseError, Lock
+from cdc.spark.folders import ASIDE, Folder, InUseError, Lock, as_pattern
 from cdc.spark.hadoop_folder import folder_at
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import COPYING, committed, counting, heads
 from cdc.spark.input.small_data import local_frame
-from cdc.spark.input.spans import Span, records_at
+from cdc.spark.input.spans import Span, continued, records_at
 from cdc.spark.private_names import Py4JError
 from cdc.spark.state.parquet_parts import rows_in, write
 
@@ -51,6 +54,9 @@ class Landed:
     the last one, ``topics`` each topic to its id, ``parts`` each part to its number of rows, and ``read`` each
     partition to the last record and, if a table copy wrote some there, the last one of those. ``marks`` maps epochs to
     the offsets of their marks: the producer drops those that retention has passed.
+
+    ``again`` maps parts to the offsets at which they begin in partitions in which earlier parts have messages from
+    there on, too: brokers had lost messages behind the last record, and others came in their place, which count.
     """
 
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -58,6 +64,7 @@ class Landed:
     parts: Mapping[str, int] = field(default_factory=dict)
     read: Mapping[str, Sequence[ReadRecord]] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
+    again: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, tree: Mapping[str, Any]) -> Self:
@@ -68,7 +75,19 @@ class Landed:
             {name: int(rows) for name, rows in tree["parts"].items()},
             {name: tuple(ReadRecord(*each) for each in records) for name, records in tree["read"].items()},
             {epoch: int(offset) for epoch, offset in tree["marks"].items()},
+            {name: dict(begins) for name, begins in tree.get("again", {}).items()},
         )
+
+    def superseded(self, part: str) -> Column:
+        """Whether a message of ``part`` has another one in a later part in its place."""
+        names = list(self.parts)
+        later = [self.again.get(name, {}) for name in names[names.index(part) + 1 :]]
+        of_partitions = (
+            (F.col("partition") == partition) & (F.col("offset") >= begin)
+            for begins in later
+            for partition, begin in begins.items()
+        )
+        return reduce(or_, of_partitions, F.lit(False))
 
     def within(self, span: Span) -> Span:
         """Returns ``span`` with all landed messages, and with all marks."""
@@ -173,14 +192,19 @@ class Landing:
         if not names:
             return local_frame(self._spark, [], _SCHEMA)
         strict = self._spark.read.schema(_SCHEMA).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
-        rows = strict.parquet(*map(self._folder.uri, names))
+        paths = {name: as_pattern(self._folder.uri(name)) for name in names}
+        if self._landed[side].again:
+            parts = [strict.parquet(paths[name]).where(~self._landed[side].superseded(name)) for name in names]
+            rows = reduce(DataFrame.unionByName, parts)
+        else:
+            rows = strict.parquet(*paths.values())
         ranges = [{"partition": partition_name(each), "begin": ends[0]} for each, ends in span.partitions.items()]
         begins = F.broadcast(local_frame(self._spark, ranges, "partition STRING, begin BIGINT"))
         wanted = rows.join(begins, "partition").where("offset >= begin").drop("begin")
         return counting(wanted, span)
 
     def _extended(self, side: str, before: Landed, span: Span, kafka: Kafka, topics: Mapping[str, str]) -> Landed:
-        new = self._behind(side, before, span, kafka)
+        new, begins = self._behind(side, before, span, kafka)
         ranges = {partition_name(each): ends for each, ends in span.partitions.items()}
         ranges |= {name: (begin, ranges[name][1]) for name, (begin, _) in before.ranges.items()}
         marks = {**before.marks, **{str(mark.epoch): mark.offset for mark in span.marks if mark.offset >= 0}}
@@ -193,14 +217,22 @@ class Landing:
         columns = F.concat_ws("/", "topic", "partition").alias("partition"), "offset", "value", "headers"
         rows = write(found.select(*columns), self._folder, name, option="--from-lake")
         self._folder.flush(name)
-        return Landed(ranges, dict(topics), {**before.parts, name: rows}, self._last(name, before, span), marks)
+        again = {**before.again, **({name: begins} if begins else {})}
+        parts = {**before.parts, name: rows}
+        return Landed(ranges, dict(topics), parts, self._last(name, before, span), marks, again)
 
-    def _behind(self, side: str, before: Landed, span: Span, kafka: Kafka) -> Span:
-        """Returns the part of ``span`` behind the landed messages."""
+    def _behind(self, side: str, before: Landed, span: Span, kafka: Kafka) -> tuple[Span, dict[str, int]]:
+        """Returns the part of ``span`` behind the landed messages, and where it begins in partitions in which it begins
+        before their end.
+        """
         if not before.ranges:
-            return span
+            return span, {}
         self._require_there(side, before, span, kafka)
-        return span.after({partition_of(name): end for name, (_, end) in before.ranges.items()})
+        ends = {partition_of(name): end for name, (_, end) in before.ranges.items()}
+        reader = Reader(f"the landed messages, which go up to the last one of the {side}'s topic then,", _AGAIN)
+        begins = continued(kafka, span, ends, before.read, reader=reader)
+        again = {partition_name(each): begin for each, begin in begins.items() if begin < ends[each]}
+        return span.after(begins), again
 
     def _require_there(self, side: str, before: Landed, span: Span, kafka: Kafka) -> None:
         """Raises UserError if landed records that retention has not deleted have others in their place."""
@@ -216,7 +248,8 @@ class Landing:
 
     def _last(self, name: str, before: Landed, span: Span) -> dict[str, tuple[ReadRecord, ...]]:
         """Finds the last record of each partition, and the last one that a table copy wrote there."""
-        rows = counting(self._spark.read.schema(_SCHEMA).parquet(self._folder.uri(name)), span)
+        landed = self._spark.read.schema(_SCHEMA).parquet(as_pattern(self._folder.uri(name)))
+        rows = counting(landed, span)
         records = heads(rows, "sequence", "file", "position", "transaction", "ts_us").where("sequence IS NOT NULL")
         if span.limit is not None:
             records = records.where(F.col("sequence") < span.limit)

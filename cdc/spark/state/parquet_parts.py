@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cdc.errors import UserError
-from cdc.spark.folders import Folder
+from cdc.spark.folders import Folder, as_pattern
 from cdc.spark.input.records import with_new_fields
 from cdc.spark.private_names import hadoop_settings, java_class
 from cdc.spark.state.coverage import START_OVER, Covered, Held, needed_later, newest_rows, rows_upto, sorted_layer
@@ -236,4 +236,4 @@ class ParquetParts:
         schema = with_new_fields(StructType.fromJson(self.pointer["schemas"][name]))
         # An executor that does not find a file must fail, whatever Spark's settings are.
         strict = self.spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
-        return strict.parquet(*(self.folder.uri(part_key(each, name)) for each in generations))
+        return strict.parquet(*(as_pattern(self.folder.uri(part_key(each, name))) for each in generations))

@@ -18,8 +18,10 @@ ROWS = {"add": {"path": "a.parquet", "dataChange": True}}
 SAME_ROWS = {"add": {"path": "b.parquet", "dataChange": False}}
 
 
-def commit(lake: Path, version: int, *actions: dict[str, Any], note: Note | None = None) -> None:
-    info = {"commitInfo": {"operation": "any", **({"userMetadata": note.text()} if note else {})}}
+def commit(
+    lake: Path, version: int, *actions: dict[str, Any], note: Note | None = None, operation: str = "any"
+) -> None:
+    info = {"commitInfo": {"operation": operation, **({"userMetadata": note.text()} if note else {})}}
     log = lake / "d/t/_delta_log"
     log.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(each) + "\n" for each in (info, *actions))
@@ -41,6 +43,21 @@ def test_the_note_of_a_delta_table_counts_until_rows_change(tmp_path: Path, sinc
     commit(tmp_path, 4, ROWS, note=NOTE)
     commit(tmp_path, 5, ROWS)
     assert tables.written("d/t", since) == Written(5, None)
+
+
+def test_a_version_of_others_below_the_newest_note_of_delta_is_found(tmp_path: Path) -> None:
+    """Others write while a run merges, or while it maintains the table."""
+    tables = DeltaTables(None, LocalFolder(tmp_path))  # type: ignore[arg-type]
+    commit(tmp_path, 0, ROWS, note=NOTE)
+    commit(tmp_path, 1, SAME_ROWS)
+    commit(tmp_path, 2, ROWS, note=NOTE)
+    assert tables.written("d/t", 0) == Written(2, NOTE)
+    commit(tmp_path, 3, ROWS)
+    commit(tmp_path, 4, SAME_ROWS, note=NOTE)
+    assert tables.written("d/t", 0) == tables.written("d/t", 2) == Written(3, None)
+    assert tables.written("d/t", 4) == Written(4, NOTE)
+    commit(tmp_path, 5, ROWS, note=NOTE, operation="CREATE OR REPLACE TABLE AS SELECT")
+    assert tables.written("d/t", 2) == Written(5, NOTE)
 
 
 def test_a_version_that_was_put_back_is_found(tmp_path: Path) -> None:
@@ -74,6 +91,22 @@ def test_the_note_of_an_iceberg_table_counts_until_rows_change(tmp_path: Path, m
     assert tables.written("d/t", None) == Written(13, None)
     iceberg(tmp_path, 4, ours, schema=1)
     assert tables.written("d/t", None) == Written(11, None), "columns were changed"
+
+
+def test_a_snapshot_of_others_below_the_newest_note_of_iceberg_is_found(tmp_path: Path) -> None:
+    tables = object.__new__(IcebergTables)
+    tables._lake = LocalFolder(tmp_path)
+    ours, merged = snapshot(11, "overwrite", note=NOTE), snapshot(13, "overwrite", parent=12, note=NOTE)
+    (tmp_path / "d/t/metadata").mkdir(parents=True)
+    (tmp_path / "d/t/metadata/version-hint.text").write_text("1")
+    iceberg(tmp_path, 1, ours, snapshot(12, "replace", parent=11), merged)
+    assert tables.written("d/t", 11) == Written(13, NOTE)
+    iceberg(tmp_path, 2, ours, snapshot(12, "append", parent=11), merged)
+    assert tables.written("d/t", 11) == Written(13, None)
+    assert tables.written("d/t", 13) == Written(13, NOTE)
+    replaced = snapshot(14, "append", note=NOTE)  # which has no parent
+    iceberg(tmp_path, 3, ours, snapshot(12, "append", parent=11), merged, replaced)
+    assert tables.written("d/t", 11) == Written(14, NOTE)
 
 
 def test_spark_is_not_needed_to_find_it() -> None:
