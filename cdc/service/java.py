@@ -49,11 +49,13 @@ def require_java(environment: Mapping[str, str]) -> Path:
     )
     if found is None:
         raise UserError("there is no Java", code="CDC-JAVA", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
-    output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    done = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    output = done.stderr
     version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None:
+        told = output.splitlines()[0] if output else f"no output, exit status {done.returncode}"
         raise UserError(
-            f"Java does not print its version: {output.splitlines()[0] if output else 'no output'}",
+            f"Java does not print its version: {told}",
             code="CDC-JAVA",
             where=found,
             hint=hint,
