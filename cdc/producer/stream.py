@@ -84,7 +84,7 @@ class Stream:
         Raises PromiseError after it has committed all complete transactions before the refused change, unless the
         brokers are away. Raises Disconnected; then everything that is not committed is read again.
         """
-        skips = bool(self.router.skips)
+        skips, committed = bool(self.router.skips), self.progress.transactions
         with self._complete_transactions_committed():
             for change in changes:
                 if self.pause.wanted:
@@ -98,10 +98,12 @@ class Stream:
                 if skips:
                     self._check_skips(change)
                 if must_commit(change, self.sink, self.progress, self.limits):
-                    records = self.sink.records
+                    records, changed = self.sink.records, self.progress.transactions > committed
                     self._commit(self.router.sent)
+                    committed = self.progress.transactions
                     if isinstance(change, Idle):
-                        stop.wait(self.sink.pause_seconds(records))
+                        copying = changed and bool(self.router.incomplete)
+                        stop.wait(self.sink.pause_seconds(records, copying=copying))
                 if isinstance(change, Idle | Held):
                     self.sink.check()
                 if isinstance(change, Idle) and not change.inside and not self.sink.records:

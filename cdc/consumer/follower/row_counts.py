@@ -114,6 +114,7 @@ _MOST_OTHERS = 3
 # they are equal: a row costs less to write than to compare. So it is where the leader changes rows while their table is
 # copied, because such a change inserts its row before the chunk with the row comes.
 _FEW = 4
+_INTEGERS = ("SignedInteger", "UnsignedInteger")
 
 
 class RangeRows:
@@ -182,17 +183,25 @@ class RangeRows:
         """
         rows = chunk.rows.parsed() if isinstance(chunk.rows, RenderedRows) else chunk.rows
         images = [row.after or [] for row in rows]
-        places = [chunk.columns.index(column) for column in chunk.key or ()]
-        known = [[image[place] for place in places] for image in images]
-        keys, where = image_keys(chunk.key or (), known, {}), f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}"
-        there = {key for (key,) in self._rows(f"SELECT {_shown(keys)} {where}")}
-        same = [number for number, key in enumerate(map(keys.value, known)) if key in there]
+        where = f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}"
+        same = self._known_keys(chunk, images, where)
         if not same:
             return Found(count, few=True)
         hashes, values = self._hashes(chunk, schema, [images[number] for number in same], size)
         stored = {value for (value,) in self._rows(f"SELECT {_shown(hashes)} {where}")}
         equal = frozenset(number for number, value in zip(same, values, strict=True) if value in stored)
         return Found(count, equal, frozenset(same) - equal, few=True)
+
+    def _known_keys(self, chunk: Record, images: Sequence[Image], where: str) -> list[int]:
+        """Returns the indexes of the ``images`` whose keys the follower has ``where`` the chunk's range is."""
+        places = [chunk.columns.index(column) for column in chunk.key or ()]
+        if (numbers := _numbers(images, places)) is not None:
+            there = set(self._rows(f"SELECT {','.join(map(identifier, chunk.key or ()))} {where}"))
+            return [index for index, key in enumerate(numbers) if key in there]
+        known = [[image[place] for place in places] for image in images]
+        keys = image_keys(chunk.key or (), known, {})
+        shown = {key for (key,) in self._rows(f"SELECT {_shown(keys)} {where}")}
+        return [index for index, key in enumerate(map(keys.value, known)) if key in shown]
 
     def _hashes(
         self, chunk: Record, schema: TableSchema, images: Sequence[Image], size: int
@@ -250,6 +259,23 @@ class RangeRows:
         if len(sql.encode()) >= self._session.max_packet:
             raise ValueError("the keys are too long for a query")
         return self._session.rows(sql)
+
+
+def _numbers(images: Sequence[Image], places: Sequence[int]) -> list[tuple[int, ...]] | None:
+    """Returns the values of the key in each image; None if some of them are no integers. Hashes of the keys, which all
+    types have, cost several times as much.
+    """
+    columns = []
+    for place in places:
+        values: list[Any] = [image[place] for image in images]
+        tag = next(iter(values[0]), "") if values and isinstance(values[0], dict) else ""
+        if tag not in _INTEGERS:
+            return None
+        try:
+            columns.append([value[tag] for value in values])
+        except (KeyError, TypeError):
+            return None
+    return list(zip(*columns, strict=True))
 
 
 def misplaced(chunk: Record, partition: str = "") -> Unapplicable:

@@ -193,11 +193,11 @@ def _identities(rows: list[str], key: Sequence[int], wanted: Collection[str]) ->
     if list(key) != first or not all(map(_INTEGERS.fullmatch, wanted)):
         return [_identity(_first_values(row, max(key) + 1), key) for row in rows]
     begins = len(_COLUMNS)
-    lengths = sorted({len(identity) - 2 for identity in wanted})  # without the brackets
-    known = {identity[1:-1]: identity for identity in wanted}
-    return [
-        next((known[part] for size in lengths if (part := row[begins : begins + size]) in known), "") for row in rows
-    ]
+    ends = [begins - 1] * len(rows)
+    for _ in first:
+        ends = [row.find("}", end + 1) for row, end in zip(rows, ends, strict=True)]
+    known = {identity[1:-1]: identity for identity in wanted}  # without the brackets
+    return [known.get(row[begins : end + 1], "") for row, end in zip(rows, ends, strict=True)]
 
 
 def _first_values(row: str, count: int) -> list[Any]:

@@ -275,6 +275,7 @@ class Reader:
         self._selection = selection or RowSelection()
         self._rows = _FIRST_ROWS
         self._spent = Spent()
+        self._known: TableDefinition | None = None  # the definition with which the newest chunk was read
         self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
@@ -385,7 +386,7 @@ class Reader:
             if wanted.keys is not None:
                 return self._read_keys(marks, reader, wanted.keys, visible=visible)
             follows = above(wanted.table, unlogged_cascades(cursor))
-            definition = self._definition(marks, wanted.table)
+            definition = self._known_definition(wanted) or self._definition(marks, wanted.table)
             if not visible and definition.refusal is None:
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, follows, definition=definition)
             if wanted.after is None:
@@ -394,8 +395,23 @@ class Reader:
             if definition.whole and definition.refusal is None and wanted.after is None:
                 return self._open_snapshot(definition, wanted.read.executed, follows, estimated)
             chunk = self._read_chunk(cursor, reader, definition, wanted.after)
+            self._known = definition if chunk is not None else None
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
+
+    def _known_definition(self, wanted: Wanted) -> TableDefinition | None:
+        """Returns the definition with which the chunk before the ``wanted`` one was read; None if it must be read
+        again.
+
+        The reader of chunks compares the statement that creates the table, under the table's metadata lock. That is
+        enough unless the statement shows different members of an ENUM or SET in the same way, or the leader is asked
+        about masked columns or a condition, too.
+        """
+        known = self._known
+        if not wanted.after or known is None or (known.database, known.name) != wanted.table:
+            return None
+        is_shown = "?" not in known.created and not known.respelled
+        return known if is_shown and self._mask is None and not known.hides_keys else None
 
     def _definition(self, marks: Any, table: Table) -> TableDefinition:
         """Reads the table's definition, with the masks of its columns. A table of which rows can't be left out as in

@@ -35,7 +35,7 @@ _SUCCESSOR_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 _QUOTED_BYTES = 160
 _ENTRY_SECONDS = 1.0  # seconds between two entries of the commit log without Kafka transactions
-_BROKER_SECONDS, _PLAIN_SECONDS = 0.002, 0.0005
+_BROKER_SECONDS, _PLAIN_SECONDS, _COPYING_SECONDS = 0.002, 0.0005, 0.02
 _SECONDS_PER_RECORD = 20e-6
 _MAX_GATHER_SECONDS = 0.05
 
@@ -405,15 +405,16 @@ class KafkaSink:
         if self._owed is not None and self.begun_at == NEVER and self._is_due():
             self._write_entry(self._owed)
 
-    def pause_seconds(self, records: int) -> float:
+    def pause_seconds(self, records: int, *, copying: bool = False) -> float:
         """Returns the number of seconds to pause after a commit of ``records`` while the leader sends no more events,
-        so that events gather.
+        so that events gather. ``copying`` is true if the commit has changes of the leader while tables are copied.
 
         For a moment after a broker has reported a commit, it is still busy with the end of the transaction; a client
         that begins the next transaction in that time must ask again, 20 ms later. A longer pause, after many records,
-        makes the next batches larger: their cost depends on their number, not on their size.
+        makes the next batches larger: their cost depends on their number, not on their size. While tables are copied,
+        followers apply changes late anyway, behind chunks, and the CPU time of small batches is the copy's.
         """
-        least = _BROKER_SECONDS if self._plain is None else _PLAIN_SECONDS
+        least = _COPYING_SECONDS if copying else _BROKER_SECONDS if self._plain is None else _PLAIN_SECONDS
         return least + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
 
     def close(self) -> None:

@@ -1,5 +1,8 @@
 """Reads of a message in Kafka what a recovery compares: its sequence, a header, the beginning of a record."""
 
+import re
+
+import orjson
 from confluent_kafka import Message
 
 from cdc.errors import PromiseError, UserError
@@ -11,6 +14,8 @@ __all__ = ["AFTER", "SHOWN", "head_of", "header_of", "sequence_of"]
 
 # The headers of an event message: the newest sequence, and the position of the newest event, at the time of writing.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
+
+_RECORD = re.compile(rb'\{"uri":("(?:[^"\\]|\\.)*"),"sequence":(\d+),')  # the beginning of ``record_parts.RECORD``
 
 
 def header_of(message: Message, name: str) -> str | None:
@@ -32,8 +37,7 @@ def sequence_of(message: Message, resource: str) -> int:
     if fragment is not None:
         uri, sequence = _uri_of_key(message, where), fragment.sequence
     else:
-        record = Record.parse(message.value() or b"", where=where)
-        uri, sequence = record.uri, record.sequence
+        uri, sequence = _named(message.value() or b"", where)
     if uri.resource != resource:
         raise UserError(
             f"the topic holds the records of another leader, {uri.resource!r}",
@@ -42,6 +46,16 @@ def sequence_of(message: Message, resource: str) -> int:
             hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
     return sequence
+
+
+def _named(value: bytes, where: str) -> tuple[Uri, int]:
+    """Returns the URI and the sequence of a record. A start reads many records, and a chunk of a copy has thousands of
+    rows, so the rows of a large record are not parsed.
+    """
+    if len(value) > HEAD_BYTES and (found := _RECORD.match(value[:HEAD_BYTES])):
+        return Uri.parse(orjson.loads(found[1])), int(found[2])
+    record = Record.parse(value, where=where)
+    return record.uri, record.sequence
 
 
 def _uri_of_key(message: Message, where: str) -> Uri:

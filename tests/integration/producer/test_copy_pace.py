@@ -21,6 +21,7 @@ from tests.harness.copying import NOTHING
 from tests.harness.programs import own_name
 from tests.harness.replica import Replica
 from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.server_pool import programs_of
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -90,6 +91,40 @@ def test_nothing_is_read_behind_a_key_of_before_an_alter(tmp_path: Path, leader:
         answer = _answer(reading)
         assert answer.definition is not None
         assert (answer.definition.key, answer.chunk) == (("id",), None)
+
+
+def test_a_definition_is_read_again_once_the_leader_shows_another(tmp_path: Path, leader: MySql) -> None:
+    """Statements that are not logged have altered the table between two chunks."""
+    name = own_name(tmp_path)
+    with _reading(leader, name) as reading, leader.root(autocommit=True) as connection:
+
+        def read(after: tuple[str, ...] | None) -> Answer:
+            reading.ask(Wanted((name, "t"), after, NOTHING))
+            return _answer(reading)
+
+        def alter(statement: str) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute("SET sql_log_bin = 0")
+                cursor.execute(f"ALTER TABLE {name}.t {statement}")
+
+        first = read(None)
+        assert first.chunk is not None
+        second = read(first.chunk.upto)
+        assert second.definition is first.definition and second.chunk is not None
+        alter("ADD n INT NOT NULL DEFAULT 7")
+        assert read(first.chunk.upto).chunk is None
+        third = read(first.chunk.upto)
+        assert third.definition is not None and third.chunk is not None
+        assert [column.name for column in third.definition.columns] == ["id", "n"]
+        assert third.chunk.rows[0].endswith(',{"SignedInteger":7}]}')
+        # The leader shows the characters that utf8mb3 lacks in the same way.
+        for member in "😀", "😁":
+            alter(f"DROP n, ADD n ENUM('{member}') NOT NULL")
+            answers = [read(first.chunk.upto), read(first.chunk.upto)]
+            if programs_of("leader")().version < (9,):
+                continue  # such a table is refused
+            rows = {answer.chunk.rows[0] for answer in answers if answer.chunk}
+            assert rows == {f'{{"cols":[{{"SignedInteger":500}},{{"Enum":"{member}"}}]}}'}
 
 
 def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql) -> None:

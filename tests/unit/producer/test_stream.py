@@ -33,7 +33,7 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
 from cdc.producer.stream import Stream, must_commit
 from cdc.service.retry import Retry
-from tests.generators.binlog_events import UUID, Log, event
+from tests.generators.binlog_events import UUID, Log, event, opened
 from tests.harness.decoding import Leader
 
 START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
@@ -49,6 +49,7 @@ class Sink:
     def __init__(self) -> None:
         self.records = self.bytes = 0
         self.done: list[str] = []
+        self.paused: list[bool] = []
 
     def write(self, messages: Iterable[Message]) -> None:
         assert not [*messages]
@@ -64,7 +65,8 @@ class Sink:
     def check(self) -> None:
         self.done.append("check")
 
-    def pause_seconds(self, _records: int) -> float:
+    def pause_seconds(self, _records: int, *, copying: bool) -> float:
+        self.paused.append(copying)
         return 0.0
 
 
@@ -125,6 +127,17 @@ def test_other_events_commit_when_the_leader_has_no_more() -> None:
         "event binlog.000001:100", "event binlog.000001:200", "commit binlog.000001:4", "check",
         "commit binlog.000001:4",
     ]  # fmt: skip
+
+
+def test_changes_gather_for_longer_while_tables_are_copied() -> None:
+    sink: Any = Sink()
+    copying, log = Copying(sink, Pending(), limits=Limits()), opened()
+    log.xid()
+    copying.replicate([*log.events, event(et.STOP, offset=2000)], [])
+    copying.router.incomplete = frozenset([("d", "t")])
+    copying.replicate([event(et.STOP, offset=3000)], [])  # as with a chunk alone
+    copying.replicate([*log.events, event(et.STOP, offset=4000)], [])
+    assert sink.paused == [False, False, True]
 
 
 MERGING = Limits(dedupe_ms=5_000)

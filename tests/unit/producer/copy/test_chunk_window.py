@@ -123,3 +123,23 @@ def test_a_key_in_any_columns_is_found(rows: list[tuple[str, int, str]], data: s
     left = noted.apply([text(row) for row in rows], key=[2, 1])
     found = [tuple(next(iter(value.values())) for value in json.loads(row)["cols"]) for row in left]
     assert found == [row for row in rows if row not in gone]
+
+
+_BRACES = st.sampled_from(["", "}", '{"SignedInteger":1}', '}},{"'])
+_OF_TWO = st.tuples(st.integers(-11, 111), st.integers(-11, 111), _BRACES)
+
+
+@given(st.lists(_OF_TWO, max_size=8, unique_by=lambda row: row[:2]), st.data())
+def test_a_key_of_integers_at_the_beginning_of_a_row_is_found(
+    rows: list[tuple[int, int, str]], data: st.DataObject
+) -> None:
+    def text(row: tuple[int, int, str]) -> str:
+        cols = [{"SignedInteger": row[0]}, {"UnsignedInteger": row[1]}, {"String": row[2]}]
+        return json.dumps({"cols": cols}, separators=(",", ":"))
+
+    gone = data.draw(st.lists(st.one_of(st.sampled_from(rows), _OF_TWO), max_size=5)) if rows else []
+    noted = Window()
+    for row in gone:
+        noted.note("Delete", [text(row).encode()])
+    keys = {row[:2] for row in gone}
+    assert noted.apply([text(row) for row in rows], key=[0, 1]) == [text(row) for row in rows if row[:2] not in keys]
