@@ -5,6 +5,7 @@ transaction.
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from py4j.protocol import Py4JError
@@ -135,7 +136,9 @@ class Lake:
     """A lake in ``folder``, with its ``state`` and with the tables for which ``selects`` returns true.
 
     ``passed(point, table)`` is called when a run reaches a point; for example, the point "before" is before a table is
-    written. If ``changes`` is set, each table also has a table of changes.
+    written. If ``changes`` is set, each table also has a table of changes. ``prepare(folder, note)`` is called once for
+    each table that an earlier run wrote, before anything else is written to it; it may commit ``note`` without changes
+    of rows.
     """
 
     folder: LakeFolder
@@ -146,6 +149,8 @@ class Lake:
     state: State
     passed: Callable[[str, str], None] = lambda point, table: None
     changes: ChangeTables | None = None
+    prepare: Callable[[str, Note], None] | None = None
+    _prepared: set[Name] = field(default_factory=set)
     _refused: dict[Name, _Refusal] = field(default_factory=dict)
 
     def advance(self, source: Source, at: Moment = None) -> Run:
@@ -177,6 +182,7 @@ class Lake:
         source.spark.conf.set(*ONE_SESSION)
         source.spark.conf.set(*ANY_PARTITIONS)
         set_tiny(source.spark, records=source.span.size)
+        self._prepare()
         arrived = Arrived.since(self.state, source, upto)
         try:
             return self._advance(arrived)
@@ -191,22 +197,41 @@ class Lake:
         for each in self.state.tables:
             if stopped():
                 return
-            written = self.tables.written(each.folder, each.version)
-            # Any other version is of somebody else, or of a run that was killed: the next run decides about it.
-            if written is None or written.note is None or written.version != each.version:
-                continue
-            note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
-            try:
-                self.tables.maintain(each.folder, note, each.version)
-            except (PySparkException, Py4JError) as error:
-                raise of_error(error, each.name) from error
-            self.passed("maintained", ".".join(each.name))
-            self._list(each, self.tables.written(each.folder, each.version))
+            self._recommit(each, partial(self._maintain, each))
         if self.changes is not None and not stopped():
             self.changes.maintain()
 
+    def _maintain(self, held: Held, note: Note) -> None:
+        self.tables.maintain(held.folder, note, held.version)
+        self.passed("maintained", ".".join(held.name))
+
+    def _recommit(self, held: Held, work: Callable[[Note], None]) -> bool:
+        """Calls ``work`` with the note of a table's rows at the lake's sequence, for a commit that leaves the rows as
+        they are; lists the version that it makes. Returns false if the table is not in the version that the lake lists,
+        so that nothing was done.
+        """
+        written = self.tables.written(held.folder, held.version)
+        # Any other version is of somebody else, or of a run that was killed: the next run decides about it.
+        if written is None or written.note is None or written.version != held.version:
+            return False
+        note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
+        try:
+            work(note)
+        except (PySparkException, Py4JError) as error:
+            raise of_error(error, held.name) from error
+        self._list(held, self.tables.written(held.folder, held.version))
+        return True
+
+    def _prepare(self) -> None:
+        """Calls ``prepare`` for the tables for which this process has not called it yet."""
+        if self.prepare is None:
+            return
+        for each in self.state.tables:
+            if each.name not in self._prepared and self._recommit(each, partial(self.prepare, each.folder)):
+                self._prepared.add(each.name)
+
     def _list(self, held: Held, written: Written | None) -> None:
-        """Saves the version that maintaining a table has made."""
+        """Saves the version of a table that a commit without changes of rows has made."""
         if written is None or written.note is None or written.note.sequence != self.state.sequence:
             return
         if written.version != held.version:

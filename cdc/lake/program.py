@@ -113,6 +113,8 @@ def _run(options: argparse.Namespace) -> int:
         spark = spark or started(os.environ, options.format, form.settings)
         tables = form(spark, folder.folder)
         lake = Lake(folder, tables, profile, values, selects, state, _shown(last_line))
+        if options.change_feed and isinstance(tables, DeltaTables):
+            tables.change_feed, lake.prepare = True, tables.begin_feed
         if options.history:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
