@@ -41,6 +41,12 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add(
         "--format", choices=["delta", "iceberg", "parquet"], default="delta", help="of the tables (default %(default)s)"
     )
+    add(
+        "--catalog",
+        type=Path,
+        metavar="FILE",
+        help="with --format iceberg: the REST catalog or Hive metastore of tables",
+    )
     add("--check", action="store_true", help="list what must be changed first, write nothing")
     add("--history", action="store_true", help="beside each table one of its changes, only appended to")
     add("--change-feed", action="store_true", help="with --format delta: tables have Delta's change data feed")
@@ -63,6 +69,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error("--interval needs a number above 0")
     if options.maintain is not None and not (options.follow and options.maintain > 0):
         parser.error("--maintain needs --follow, and a number of hours above 0")
+    if options.catalog is not None and options.format != "iceberg":
+        parser.error("--catalog needs --format iceberg")
     if options.change_feed and options.format != "delta":
         parser.error("--change-feed needs --format delta")
     if options.metrics is not None:

@@ -28,3 +28,11 @@ def test_only_delta_has_a_change_feed(form: str, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         parse_options(["leader.toml", "--to", "lake", "--format", form, "--change-feed"])
     assert "--change-feed needs --format delta" in capsys.readouterr().err
+
+
+def test_only_iceberg_has_a_catalog(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["leader.toml", "--to", "lake", "--catalog", "catalog.toml"]
+    assert parse_options([*given, "--format", "iceberg"]).catalog == Path("catalog.toml")
+    with pytest.raises(SystemExit):
+        parse_options(given)
+    assert "--catalog needs --format iceberg" in capsys.readouterr().err
