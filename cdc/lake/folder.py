@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from cdc.errors import PromiseError, UserError
 from cdc.model.read_record import ReadRecord
@@ -90,7 +91,7 @@ def _ignoring_case(name: str) -> str:
 
 
 MANIFEST, DROPPED, CHANGES = "lake.json", "_dropped", "_history"
-_OWN, _STATE, _LOCK = "_cdc", "state.json", "lock"
+_OWN, _STATE, _LOCK, _OWNER = "_cdc", "state.json", "lock", "owner"
 _FORMAT = 1
 
 
@@ -138,6 +139,7 @@ class LakeFolder:
         """Locks the folder. Raises UserError if another process uses it, if it can't be used, or if it contains files
         but no lake."""
         self.folder, self._identity = folder, identity
+        self.identifier: Callable[[str], str] | None = None  # the name of a table in the lake's catalog, if it has one
         self._known: str | None = None  # the text of the newest state that this process read or wrote
         self._where = f"option --to {folder.address}"
         try:
@@ -154,6 +156,17 @@ class LakeFolder:
             raise UserError(
                 f"cannot use the folder: {error}", code="CDC-LAKE-FOLDER", where=self._where, hint="name another one"
             ) from None
+
+    def owner(self) -> str:
+        """Returns the random id of the lake, which is made at the first call. A copy of the stream into another folder
+        is another lake.
+        """
+        file = f"{_OWN}/{_OWNER}"
+        text = self.folder.read(file)
+        if not text:
+            text = uuid4().hex
+            self.folder.replace(file, text, private=True)
+        return text
 
     def close(self) -> None:
         """Releases the lock on the folder."""
@@ -225,6 +238,7 @@ class LakeFolder:
         in_version = self._identity["format"] == "parquet"  # readers of other formats find the version themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
+            | ({"identifier": self.identifier(held.folder)} if self.identifier else {})
             | ({"path": f"{held.folder}/{version_folder(held.version)}"} if in_version else {})
             for held in state.tables
         ]
@@ -244,7 +258,7 @@ class LakeFolder:
 
 
 _READ = "read "  # begins the key of a partition's last records; no topic's name contains a blank
-_UNSAID = {"history": "no"}  # values of keys that are missing in states of earlier versions of cdc
+_UNSAID = {"history": "no", "catalog": "none"}  # values of keys that are missing in states of earlier versions of cdc
 _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 

@@ -41,8 +41,15 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add(
         "--format", choices=["delta", "iceberg", "parquet"], default="delta", help="of the tables (default %(default)s)"
     )
+    add(
+        "--catalog",
+        type=Path,
+        metavar="FILE",
+        help="with --format iceberg: the REST catalog or Hive metastore of tables",
+    )
     add("--check", action="store_true", help="list what must be changed first, write nothing")
     add("--history", action="store_true", help="beside each table one of its changes, only appended to")
+    add("--change-feed", action="store_true", help="with --format delta: tables have Delta's change data feed")
     add("--tables", action="append", metavar="GLOB", help="only these DATABASE.TABLE; may be given again")
     add("--without", action="append", default=[], metavar="GLOB", help="not these; may be given again")
     when = parser.add_mutually_exclusive_group()
@@ -62,6 +69,10 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error("--interval needs a number above 0")
     if options.maintain is not None and not (options.follow and options.maintain > 0):
         parser.error("--maintain needs --follow, and a number of hours above 0")
+    if options.catalog is not None and options.format != "iceberg":
+        parser.error("--catalog needs --format iceberg")
+    if options.change_feed and options.format != "delta":
+        parser.error("--change-feed needs --format delta")
     if options.metrics is not None:
         host, _, port = options.metrics.rpartition(":")
         if not options.follow or not port.isdecimal() or not 0 <= int(port) < 1 << 16:

@@ -5,6 +5,7 @@ transaction.
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from py4j.protocol import Py4JError
@@ -17,6 +18,7 @@ from cdc.lake.change_tables import ChangeTables
 from cdc.lake.commits import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided, touches
 from cdc.lake.folder import Held, LakeFolder, State, folder
+from cdc.lake.formats.iceberg_catalog import NotOurs, SharedCatalog
 from cdc.lake.new_records import Arrived, refused_tables, same_topics
 from cdc.lake.rows import NoValue, all_rows, has_doubts, net_rows, of_error, uncertain_value
 from cdc.service.logs import event
@@ -135,7 +137,9 @@ class Lake:
     """A lake in ``folder``, with its ``state`` and with the tables for which ``selects`` returns true.
 
     ``passed(point, table)`` is called when a run reaches a point; for example, the point "before" is before a table is
-    written. If ``changes`` is set, each table also has a table of changes.
+    written. If ``changes`` is set, each table also has a table of changes. ``prepare(folder, note)`` is called once for
+    each table that an earlier run wrote, before anything else is written to it; it may commit ``note`` without changes
+    of rows. ``catalog`` is the catalog of the tables, if they are not below ``folder``.
     """
 
     folder: LakeFolder
@@ -146,6 +150,9 @@ class Lake:
     state: State
     passed: Callable[[str, str], None] = lambda point, table: None
     changes: ChangeTables | None = None
+    prepare: Callable[[str, Note], None] | None = None
+    catalog: SharedCatalog | None = None
+    _prepared: set[Name] = field(default_factory=set)
     _refused: dict[Name, _Refusal] = field(default_factory=dict)
 
     def advance(self, source: Source, at: Moment = None) -> Run:
@@ -177,6 +184,7 @@ class Lake:
         source.spark.conf.set(*ONE_SESSION)
         source.spark.conf.set(*ANY_PARTITIONS)
         set_tiny(source.spark, records=source.span.size)
+        self._prepare()
         arrived = Arrived.since(self.state, source, upto)
         try:
             return self._advance(arrived)
@@ -191,22 +199,44 @@ class Lake:
         for each in self.state.tables:
             if stopped():
                 return
-            written = self.tables.written(each.folder, each.version)
-            # Any other version is of somebody else, or of a run that was killed: the next run decides about it.
-            if written is None or written.note is None or written.version != each.version:
-                continue
-            note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
-            try:
-                self.tables.maintain(each.folder, note, each.version)
-            except (PySparkException, Py4JError) as error:
-                raise of_error(error, each.name) from error
-            self.passed("maintained", ".".join(each.name))
-            self._list(each, self.tables.written(each.folder, each.version))
+            self._recommit(each, partial(self._maintain, each))
         if self.changes is not None and not stopped():
             self.changes.maintain()
 
+    def _maintain(self, held: Held, note: Note) -> None:
+        self.tables.maintain(held.folder, note, held.version)
+        self.passed("maintained", ".".join(held.name))
+
+    def _recommit(self, held: Held, work: Callable[[Note], None]) -> bool:
+        """Calls ``work`` with the note of a table's rows at the lake's sequence, for a commit that leaves the rows as
+        they are; lists the version that it makes. Returns false if the table is not in the version that the lake lists,
+        so that nothing was done.
+        """
+        try:
+            written = self.tables.written(held.folder, held.version)
+        except NotOurs:
+            return False
+        # Any other version is of somebody else, or of a run that was killed: the next run decides about it.
+        if written is None or written.note is None or written.version != held.version:
+            return False
+        note = replace(written.note, sequence=self.state.sequence, transaction=self.state.transaction)
+        try:
+            work(note)
+        except (PySparkException, Py4JError) as error:
+            raise of_error(error, held.name) from error
+        self._list(held, self.tables.written(held.folder, held.version))
+        return True
+
+    def _prepare(self) -> None:
+        """Calls ``prepare`` for the tables for which this process has not called it yet."""
+        if self.prepare is None:
+            return
+        for each in self.state.tables:
+            if each.name not in self._prepared and self._recommit(each, partial(self.prepare, each.folder)):
+                self._prepared.add(each.name)
+
     def _list(self, held: Held, written: Written | None) -> None:
-        """Saves the version that maintaining a table has made."""
+        """Saves the version of a table that a commit without changes of rows has made."""
         if written is None or written.note is None or written.note.sequence != self.state.sequence:
             return
         if written.version != held.version:
@@ -226,6 +256,7 @@ class Lake:
             same_options=state.choices == choices,
         )  # fmt: skip
         refused: dict[Name, CdcError] = dict(refused_tables(history, upto, arrived.last, self.selects))
+        refused |= self._of_one_name(names)
         steps = self._certain(self._steps(known, names, refused), known, arrived, refused)
         append = self._appending(arrived, history.upto(upto))
         self._write(steps, arrived, refused)
@@ -251,13 +282,25 @@ class Lake:
             raise refused_run(run)
         return run
 
+    def _of_one_name(self, names: Iterable[Name]) -> dict[Name, CdcError]:
+        """Returns the tables that are refused because they would be one table in the catalog."""
+        by_folder = {folder(*name): name for name in names}
+        found = self.catalog.one_name(list(by_folder)) if self.catalog is not None else {}
+        return {by_folder[each]: error for each, error in found.items()}
+
     def _steps(self, known: Known, names: Iterable[Name], refused: dict[Name, CdcError]) -> list[Step]:
         """Decides what to do with each table. Adds to ``refused`` the tables that the lake can't contain."""
         held = {each.name: each for each in self.state.tables}
         steps, copying = [], list[Name]()
         for name in names:
+            if isinstance(refused.get(name), NotOurs):
+                continue
             before = held.get(name)
-            written = self.tables.written(folder(*name), before.version if before else None)
+            try:
+                written = self.tables.written(folder(*name), before.version if before else None)
+            except NotOurs as error:
+                refused[name] = error
+                continue
             base = self._base(before, written)
             # If the table's version is not the version in the state, the run that wrote it was killed before it saved
             # its state. The options of that run may differ from the options in the state.
@@ -295,7 +338,8 @@ class Lake:
         certain = []
         for step in steps:
             earlier = self._refused.get(step.name)
-            if earlier and not _came(known, step.name, since=earlier.sequence):
+            # Whether a table in the catalog belongs to others has been asked again in this run.
+            if earlier and not isinstance(earlier.why, NotOurs) and not _came(known, step.name, since=earlier.sequence):
                 refused[step.name] = earlier.why
             elif (why := self._uncertain(step, arrived)) is not None:
                 refused[step.name] = why
@@ -322,7 +366,7 @@ class Lake:
                 self.passed("before", f"{'.'.join(step.name)} ({number + 1} of {len(steps)})")
                 try:
                     self._do(step, arrived)
-                except NoValue as error:
+                except (NoValue, NotOurs) as error:
                     refused[step.name] = error
                 self.passed("after", ".".join(step.name))
 
@@ -410,7 +454,11 @@ class Lake:
     def _remove_all_but(self, held: Iterable[Held], sequence: int) -> None:
         kept = {each.name for each in held}
         for each in (*self.state.tables, *self.state.behind):
-            if each.name not in kept and (path := self.folder.remove(each, sequence)):
+            if each.name in kept:
+                continue
+            catalog = self.catalog
+            path = self.folder.remove(each, sequence) if catalog is None else catalog.remove(each.folder, sequence)
+            if path:
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
 
     def _clean(self, steps: Iterable[Step], before: State) -> None:

@@ -17,10 +17,12 @@ from pyspark.sql import SparkSession
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import CdcError, UserError
+from cdc.lake.catalog_file import CatalogFile, load_catalog
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
+from cdc.lake.formats.iceberg_catalog import CatalogGone, SharedCatalog
 from cdc.lake.formats.parquet import ParquetTables
 from cdc.lake.options import Selection, parse_options, value_options
 from cdc.lake.pipeline import Copying, Lake, Refused, Run, refused_run
@@ -88,6 +90,8 @@ def _check(options: argparse.Namespace) -> int:
     check_folder(items, options.to, option="--to")
     with items.noting():
         Selection(options)
+        if options.catalog is not None:
+            items.note(f"the catalog {load_catalog(options.catalog).uri} is not checked: only Spark can reach it")
         check_spark_topics(items, load(options.profile, servers=KAFKA_ONLY))
     return items.end()
 
@@ -96,6 +100,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.check:
         return _check(options)
     profile, selects, values = load(options.profile, servers=KAFKA_ONLY), Selection(options), value_options(options)
+    catalog = None if options.catalog is None else load_catalog(options.catalog)
 
     def source_in(spark: SparkSession) -> Source:
         source = Source.of(spark, profile)
@@ -106,13 +111,18 @@ def _run(options: argparse.Namespace) -> int:
     require_java_for_spark(os.environ)
     form = FORMATS[options.format]
     spark = None if isinstance(options.to, Path) else started(os.environ, options.format, form.settings)
-    folder = LakeFolder(_place(spark, options.to), identity(profile, options.format, history=options.history))
+    own = identity(profile, options.format, history=options.history, catalog=catalog)
+    folder = LakeFolder(_place(spark, options.to), own)
     stop_signal = stop_on_signals()
     try:
+        folder.identifier = None if catalog is None else catalog.identifier
         state = folder.load()
         spark = spark or started(os.environ, options.format, form.settings)
-        tables = form(spark, folder.folder)
-        lake = Lake(folder, tables, profile, values, selects, state, _shown(last_line))
+        shared = None if catalog is None else SharedCatalog(spark, catalog, folder.owner())
+        tables = form(spark, folder.folder) if shared is None else IcebergTables(spark, folder.folder, shared)
+        lake = Lake(folder, tables, profile, values, selects, state, _shown(last_line), catalog=shared)
+        if options.change_feed and isinstance(tables, DeltaTables):
+            tables.change_feed, lake.prepare = True, tables.begin_feed
         if options.history:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
@@ -174,11 +184,14 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
     return passed
 
 
-def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
+def identity(
+    profile: Profile, form: str, *, history: bool = False, catalog: CatalogFile | None = None
+) -> dict[str, str]:
     """Returns the identity of the lake. A folder that contains a lake with a different identity is refused."""
-    names = profile.kafka.topics()
+    names, of_catalog = profile.kafka.topics(), {} if catalog is None else {"catalog": catalog.identity()}
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
-            "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip
+            "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no",
+            **of_catalog}  # fmt: skip
 
 
 # Lets a lake follow its topics until a signal: repeats runs, logs a line for each run, and serves metrics of the newest
@@ -202,13 +215,14 @@ class Following:
         self._source, self._lake, self._interval, self._info = source, lake, interval, info
         self._maintain, self._maintained_at, self._maintains = maintain, time.monotonic(), False
         self._newest: Run | None = None
-        self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
+        self._checked_at, self._seconds, self._waits, self._gone = time.time(), 0.0, "", False
 
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
         """Runs the lake until ``stop`` is set, and returns the exit status.
 
-        Raises the errors of a run, but waits while tables are being copied into the stream. If tables are refused, the
-        lake continues with the other tables; Refused is raised at the end if tables are still refused.
+        Raises the errors of a run, but waits while tables are being copied into the stream, and while the lake's
+        catalog does not answer. If tables are refused, the lake continues with the other tables; Refused is raised at
+        the end if tables are still refused.
         """
         endpoint = (
             Endpoint.open(*listen, metrics=self._metrics, checks=self._checks, info=self._info) if listen else None
@@ -216,9 +230,9 @@ class Following:
         try:
             while not stop.is_set():
                 begun = time.monotonic()
-                self._once()
-                self._maintain_when_due(stop)
-                self._checked_at = time.time()
+                if self._once():
+                    self._maintain_when_due(stop)
+                    self._checked_at = time.time()
                 stop.wait(max(0.0, self._interval - (time.monotonic() - begun)))
             if self._newest is not None and self._newest.refused:
                 raise refused_run(self._newest)
@@ -227,21 +241,28 @@ class Following:
             if endpoint is not None:
                 endpoint.close()
 
-    def _once(self) -> None:
+    def _once(self) -> bool:
+        """Runs the lake if there are new records; returns false if its catalog does not answer."""
         begun, source = time.monotonic(), self._source()
         if self._newest is not None and source.newest == self._newest.sequence:
-            return
+            return True
         try:
             self._newest = self._lake.advance(source)
+        except CatalogGone as error:
+            if not self._gone:
+                event(_LOG, "waits for the catalog", level=logging.ERROR, error=error)
+            self._gone = True
+            return False
         except Copying as error:
             if str(error) != self._waits:
                 print_line(visible(f"{_now()} waits: {error.what}"))
             self._waits = str(error)
-            return
+            return True
         except Refused as error:  # the run itself has logged the reason
             self._newest = error.run
-        self._waits, self._seconds = "", time.monotonic() - begun
+        self._waits, self._gone, self._seconds = "", False, time.monotonic() - begun
         print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
+        return True
 
     def _maintain_when_due(self, stop: threading.Event) -> None:
         begun = time.monotonic()
@@ -251,7 +272,7 @@ class Following:
         try:
             self._lake.maintain(stop.is_set)
             print_line(f"{_now()} maintained in {time.monotonic() - begun:.1f} s")
-        except (UserError, PySparkException, Py4JError) as error:
+        except (UserError, CatalogGone, PySparkException, Py4JError) as error:
             # The tables are as they were. The next run comes first, and this is tried again after the same time.
             event(_LOG, "not maintained", level=logging.ERROR, error=error)
         finally:
@@ -259,7 +280,7 @@ class Following:
 
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
-        if self._newest is None and not self._waits:
+        if self._newest is None and not self._waits and not self._gone:
             # The first run reads the whole stream, which may take hours, so its duration has no limit here. If the run
             # fails, the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")

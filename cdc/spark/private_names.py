@@ -17,7 +17,7 @@ They are the same in Spark 4.0, 4.1 and 4.2: tests/spark/test_private_names.py c
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 from uuid import uuid4
@@ -46,10 +46,13 @@ __all__ = [
     "hadoop_settings",
     "has_stopped",
     "java_class",
+    "java_errors",
     "java_session",
     "look_up_once",
+    "make_active",
     "new_array",
     "persisted",
+    "set_hidden",
     "size_in_bytes",
     "without_log",
 ]
@@ -158,9 +161,49 @@ def java_class(spark: SparkSession, name: str) -> Any:
     return getattr(jvm, name)
 
 
+def java_errors(error: Exception) -> list[str]:
+    """Returns the names of the Java classes of an error that Spark has raised, and of its causes."""
+    raised: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    names: list[str] = []
+    while raised is not None and len(names) < _MOST_CAUSES:
+        names.append(str(raised.getClass().getName()))
+        raised = raised.getCause()
+    return names
+
+
+_MOST_CAUSES = 20
+
+
 def java_session(spark: SparkSession) -> Any:
     """Returns the Java object of the session."""
     return spark._jsparkSession
+
+
+def set_hidden(spark: SparkSession, prefix: str, settings: Mapping[str, str]) -> None:
+    """Sets ``settings`` of the session, whose names begin with ``prefix``, so that Spark's log of events has none of
+    their values.
+    """
+    own = prefix.replace(".", r"\.")
+    # The log of events redacts a setting of a job only if the context has it, too. That it has set for all sessions.
+    context = spark.sparkContext._jsc.sc().conf()
+    hidden = context.get(_REDACTED, _REDACTED_BY_DEFAULT)
+    if own not in hidden:
+        context.set(_REDACTED, f"{hidden}|{own}")
+    of_session = spark.conf.get(_REDACTED_OF_SQL, None)
+    if own not in (of_session or ""):
+        spark.conf.set(_REDACTED_OF_SQL, f"{of_session}|{own}" if of_session else own)
+    for name, value in settings.items():
+        context.set(name, value)
+        spark.conf.set(name, value)
+
+
+_REDACTED, _REDACTED_BY_DEFAULT = "spark.redaction.regex", "(?i)secret|password|token|access[.]?key"
+_REDACTED_OF_SQL = "spark.sql.redaction.options.regex"
+
+
+def make_active(spark: SparkSession) -> None:
+    """Makes ``spark`` the active session of this thread, whose settings Java code reads that is not given a session."""
+    java_class(spark, "org.apache.spark.sql.classic.SparkSession").setActiveSession(java_session(spark))
 
 
 def new_array(spark: SparkSession, element: Any, size: int) -> Any:

@@ -9,17 +9,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampNTZType
 
 from cdc.lake.commits import Note, Written, merge_statement
-from cdc.lake.folder import unfit
+from cdc.lake.folder import CHANGES, unfit
 from cdc.spark.folders import Folder
 
 __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_FEED = "delta.enableChangeDataFeed"
+_OF_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})  # the columns that the feed adds
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # with such a character in a name, Delta needs its column mapping
 
 
 class DeltaTables:
-    """The tables of a lake in the format Delta, below the folder ``lake``."""
+    """The tables of a lake in the format Delta, below the folder ``lake``. If ``change_feed`` is true, each table that
+    is written has Delta's change data feed from then on; tables of changes, which are only appended to, need none.
+    """
 
     settings: Mapping[str, str] = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -30,6 +34,7 @@ class DeltaTables:
 
     def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
+        self.change_feed = False
 
     def written(self, folder: str, since: int | None) -> Written | None:
         """Returns the newest version that has a note; None if the table does not exist.
@@ -56,7 +61,7 @@ class DeltaTables:
 
     def unfit(self, columns: Sequence[str]) -> str:
         """Returns the reason why no table can have these columns; empty if a table can have them."""
-        return unfit(columns, ())
+        return unfit(columns, _OF_FEED if self.change_feed else ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Replaces the rows and columns of the table by ``rows``."""
@@ -67,6 +72,8 @@ class DeltaTables:
             # Delta adds the feature timestampNtz only when it creates a table. It refuses a column of this type in a
             # table without the feature.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
+        if self._needs_feed(folder):
+            writer = writer.tableProperty(_FEED, "true")
         with self._noted(note):
             writer.createOrReplace()
 
@@ -101,6 +108,21 @@ class DeltaTables:
         with self._noted(note):
             self._spark.sql(f"OPTIMIZE {self._name(folder)}")
             self._spark.sql(f"VACUUM {self._name(folder)}")
+
+    def begin_feed(self, folder: str, note: Note) -> None:
+        """Gives a table that was written without the change data feed the feed from its next version on, by a commit
+        with ``note``. A table with a column of the feed's own is left: it is refused once it has to be written.
+        """
+        name = self._name(folder)
+        if self.unfit(self._spark.read.table(name).columns):
+            return
+        properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+        if properties.get(_FEED) != "true":
+            with self._noted(note):
+                self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{_FEED}' = 'true')")
+
+    def _needs_feed(self, folder: str) -> bool:
+        return self.change_feed and not folder.startswith(f"{CHANGES}/")
 
     def _name(self, folder: str) -> str:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"

@@ -1,13 +1,15 @@
-"""Writes tables of Iceberg with Spark, in a catalog of folders. Each table is written in one commit, with the note in
-the summary of the snapshot.
+"""Writes tables of Iceberg with Spark, in a catalog of folders or in a shared one. Each table is written in one commit,
+with the note in the summary of the snapshot.
 """
 
 import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
 from cdc.lake.commits import Note, Written, merge_statement
 from cdc.lake.folder import unfit
@@ -24,23 +26,66 @@ _KEPT_SECONDS = 7 * 86_400  # as Delta does by default
 _ONLY_FILES = "replace"  # a snapshot with this operation contains the same rows in other files
 
 
-class IcebergTables:
-    """The tables of a lake in the format Iceberg, below the folder ``lake``."""
+class Catalog(Protocol):
+    """The catalog of the lake's tables: Spark has it under ``name``. ``committing`` surrounds each commit."""
 
-    settings: Mapping[str, str] = {
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-    }
+    name: str
+
+    def identifier(self, folder: str) -> str: ...
+
+    def metadata(self, folder: str) -> str | None: ...
+
+    def write(self, writer: DataFrameWriterV2, folder: str) -> None: ...
+
+    def require_own(self, folder: str) -> None: ...
+
+    def committing(self) -> AbstractContextManager[None]: ...
+
+
+class FolderCatalog:
+    """Iceberg's Hadoop catalog, with the folder ``lake`` as its warehouse."""
 
     def __init__(self, spark: SparkSession, lake: Folder) -> None:
-        self._spark, self._lake = spark, lake
+        self._lake = lake
         # The catalog of each lake has its own name, because a Spark session keeps each catalog that it has opened.
-        self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
-        name = f"spark.sql.catalog.{self._catalog}"
+        self.name = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
+        name = f"spark.sql.catalog.{self.name}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
         # The cache is off, because the cache would still contain the old table after a table was dropped and created
         # again.
         for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
+
+    def identifier(self, folder: str) -> str:
+        """Returns the name of a table in the catalog."""
+        return folder.replace("/", ".")
+
+    def metadata(self, folder: str) -> str | None:
+        """Returns the content of the newest metadata file of a table; None if the table does not exist."""
+        file = metadata_file(self._lake, folder)
+        return None if file is None else self._lake.read(file) or "{}"
+
+    def write(self, writer: DataFrameWriterV2, folder: str) -> None:
+        """Creates or replaces a table."""
+        writer.createOrReplace()
+
+    def require_own(self, folder: str) -> None:
+        """Does nothing: all tables in the lake's folder are its own."""
+
+    def committing(self) -> AbstractContextManager[None]:
+        """Does nothing, because no server is asked."""
+        return nullcontext()
+
+
+class IcebergTables:
+    """The tables of a lake in the format Iceberg: below the folder ``lake``, or in a shared ``catalog``."""
+
+    settings: Mapping[str, str] = {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    }
+
+    def __init__(self, spark: SparkSession, lake: Folder, catalog: Catalog | None = None) -> None:
+        self._spark, self._catalog = spark, catalog or FolderCatalog(spark, lake)
 
     def written(self, folder: str, since: int | None) -> Written | None:
         """Returns the newest snapshot that has a note; None if the table does not exist.
@@ -49,10 +94,10 @@ class IcebergTables:
         snapshot ``since`` and that snapshot, unless a snapshot between them replaced all rows: that one has no parent.
         If there is no snapshot ``since``, older snapshots are not read.
         """
-        file = metadata_file(self._lake, folder)
-        if file is None:
+        text = self._catalog.metadata(folder)
+        if text is None:
             return None
-        table = json.loads(self._lake.read(file) or "{}")
+        table = json.loads(text)
         snapshots = {each["snapshot-id"]: each for each in table.get("snapshots", [])}
         current = snapshot = snapshots.get(table.get("current-snapshot-id"))
         newest = None
@@ -77,21 +122,25 @@ class IcebergTables:
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Replaces the rows and columns of the table by ``rows``."""
         writer = rows.writeTo(self._name(folder)).using("iceberg").tableProperty("format-version", "2")
-        writer.option(f"snapshot-property.{_NOTE}", note.text()).createOrReplace()
+        self._catalog.write(writer.option(f"snapshot-property.{_NOTE}", note.text()), folder)
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
         """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``."""
+        self._catalog.require_own(folder)
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         statement = merge_statement(self._name(folder), view, columns, key)
         try:
-            self._with_note(note, lambda: self._spark.sql(statement))
+            with self._catalog.committing():
+                self._with_note(note, lambda: self._spark.sql(statement))
         finally:
             self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Appends ``rows``, which have the columns of the table."""
-        rows.writeTo(self._name(folder)).option(f"snapshot-property.{_NOTE}", note.text()).append()
+        self._catalog.require_own(folder)
+        with self._catalog.committing():
+            rows.writeTo(self._name(folder)).option(f"snapshot-property.{_NOTE}", note.text()).append()
 
     def empty(self, folder: str, note: Note) -> None:
         """Removes all rows of the table."""
@@ -105,17 +154,18 @@ class IcebergTables:
         ``version``, which readers still find in the lake's list. Nothing is committed if there are no small files.
         """
         # The procedures of SQL take no note. Without it, the newest snapshot with a note would be removed after a week.
-        table = java_class(self._spark, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
-            java_session(self._spark), self._name(folder)
-        )
-        actions = java_class(self._spark, "org.apache.iceberg.spark.actions.SparkActions").get()
-        actions.rewriteDataFiles(table).snapshotProperty(_NOTE, note.text()).execute()
-        table.refresh()
-        older = min(int((time.time() - _KEPT_SECONDS) * 1000), table.snapshot(version).timestampMillis())
-        actions.expireSnapshots(table).expireOlderThan(older).retainLast(1).execute()
+        with self._catalog.committing():
+            table = java_class(self._spark, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
+                java_session(self._spark), self._name(folder)
+            )
+            actions = java_class(self._spark, "org.apache.iceberg.spark.actions.SparkActions").get()
+            actions.rewriteDataFiles(table).snapshotProperty(_NOTE, note.text()).execute()
+            table.refresh()
+            older = min(int((time.time() - _KEPT_SECONDS) * 1000), table.snapshot(version).timestampMillis())
+            actions.expireSnapshots(table).expireOlderThan(older).retainLast(1).execute()
 
     def _name(self, folder: str) -> str:
-        return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))
+        return ".".join(f"`{part}`" for part in (self._catalog.name, *self._catalog.identifier(folder).split(".")))
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
         """Runs ``work`` so that its commits contain ``note``. Iceberg takes the properties of a commit from the thread

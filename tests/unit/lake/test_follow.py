@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from cdc.lake import program
+from cdc.lake.formats.iceberg_catalog import CatalogGone
 from cdc.lake.pipeline import Lake, Run
 from cdc.lake.program import Following
 from cdc.sandbox.server.process import free_port
@@ -76,3 +77,31 @@ def test_tables_are_maintained_when_it_is_time(monkeypatch: pytest.MonkeyPatch) 
     now[0] = 0
     Following(source, cast(Lake, lake), interval=0, info={}).run(stop, listen=None)
     assert done == [3 * HOUR, 6 * HOUR]
+
+
+def test_a_catalog_that_is_away_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged once, and the lake is not healthy until a run ends."""
+    stop, health, ended = threading.Event(), list[bool](), list[float]()
+    answers = iter([False, False, True, False, True])
+
+    def advance(source: Any) -> Run:
+        if not next(answers):
+            raise CatalogGone("the catalog does not answer", code="CDC-LAKE-CATALOG-GONE")
+        return Run(source.newest, "", None, 1, {}, ())
+
+    def source() -> Source:
+        number = len(health)
+        health.append(all(check.ok for check in following._checks()))
+        ended.append(following._checked_at)
+        stop.set() if number == 4 else None
+        return cast(Source, SimpleNamespace(newest=min(number, 3)))
+
+    lake = cast(Lake, SimpleNamespace(advance=advance))
+    following = Following(source, lake, interval=0, info={})
+    monkeypatch.setattr(program, "_LATE", -1.0)
+    assert following.run(stop, listen=None) == 0
+    assert health == [True, False, False, False, False]
+    assert ended[0] == ended[1] == ended[2] < ended[3] == ended[4]
+    assert [record.message for record in caplog.records] == ["waits for the catalog"] * 2

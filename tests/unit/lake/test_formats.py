@@ -70,6 +70,13 @@ def snapshot(number: int, operation: str, *, parent: int | None = None, note: No
     return {"snapshot-id": number, "parent-snapshot-id": parent, "schema-id": 0, "summary": summary}
 
 
+def of_folder(lake: Path) -> IcebergTables:
+    class Nothing:
+        conf = type("Conf", (), {"set": lambda *_: None})()
+
+    return IcebergTables(Nothing(), LocalFolder(lake))  # type: ignore[arg-type]
+
+
 def iceberg(lake: Path, version: int, *snapshots: dict[str, Any], schema: int = 0) -> None:
     folder = lake / "d/t/metadata"
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,8 +85,7 @@ def iceberg(lake: Path, version: int, *snapshots: dict[str, Any], schema: int = 
 
 
 def test_the_note_of_an_iceberg_table_counts_until_rows_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = object.__new__(IcebergTables)
-    tables._lake = LocalFolder(tmp_path)
+    tables = of_folder(tmp_path)
     assert tables.written("d/t", None) is None
     ours = snapshot(11, "overwrite", note=NOTE)
     iceberg(tmp_path, 1, ours)
@@ -94,8 +100,7 @@ def test_the_note_of_an_iceberg_table_counts_until_rows_change(tmp_path: Path, m
 
 
 def test_a_snapshot_of_others_below_the_newest_note_of_iceberg_is_found(tmp_path: Path) -> None:
-    tables = object.__new__(IcebergTables)
-    tables._lake = LocalFolder(tmp_path)
+    tables = of_folder(tmp_path)
     ours, merged = snapshot(11, "overwrite", note=NOTE), snapshot(13, "overwrite", parent=12, note=NOTE)
     (tmp_path / "d/t/metadata").mkdir(parents=True)
     (tmp_path / "d/t/metadata/version-hint.text").write_text("1")
@@ -118,10 +123,7 @@ def test_spark_is_not_needed_to_find_it() -> None:
     [("id", "_deleted"), ("id", "_POS"), ("2024", "_2024"), ("a.b", "a_x2Eb"), ("K", "\N{KELVIN SIGN}")],
 )
 def test_columns_that_iceberg_can_not_have(columns: tuple[str, ...], tmp_path: Path) -> None:
-    class Nothing:
-        conf = type("Conf", (), {"set": lambda *_: None})()
-
-    tables = IcebergTables(Nothing(), LocalFolder(tmp_path))  # type: ignore[arg-type]
+    tables = of_folder(tmp_path)
     why = tables.unfit(columns)
     assert columns[1] in why
     assert not tables.unfit(columns[:1])

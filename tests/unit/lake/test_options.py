@@ -20,3 +20,19 @@ def test_any_folder_may_have_a_lake(folder: str) -> None:
 @pytest.mark.parametrize("address", ["file:///mnt/a%20b", "file:/mnt/a%20b", "file://localhost/mnt/a%20b"])
 def test_an_address_of_this_machine_is_a_path(address: str) -> None:
     assert parse_options(["leader.toml", "--to", address]).to == Path("/mnt/a b")
+
+
+@pytest.mark.parametrize("form", ["iceberg", "parquet"])
+def test_only_delta_has_a_change_feed(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse_options(["leader.toml", "--to", "lake", "--change-feed"]).change_feed
+    with pytest.raises(SystemExit):
+        parse_options(["leader.toml", "--to", "lake", "--format", form, "--change-feed"])
+    assert "--change-feed needs --format delta" in capsys.readouterr().err
+
+
+def test_only_iceberg_has_a_catalog(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["leader.toml", "--to", "lake", "--catalog", "catalog.toml"]
+    assert parse_options([*given, "--format", "iceberg"]).catalog == Path("catalog.toml")
+    with pytest.raises(SystemExit):
+        parse_options(given)
+    assert "--catalog needs --format iceberg" in capsys.readouterr().err
