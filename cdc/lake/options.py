@@ -65,6 +65,17 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--on-alter", choices=["error", "null"], default="error", help="values that an ALTER changed without a record")
     add_common_options(parser, examples=_EXAMPLES)
     options = parser.parse_args(arguments)
+    _require_sound(parser, options)
+    if options.metrics is not None:
+        host, _, port = options.metrics.rpartition(":")
+        options.metrics = (host.strip("[]") or "127.0.0.1", int(port))
+    if options.at is not None and options.at.isdecimal():
+        options.at = int(options.at)
+    return options
+
+
+def _require_sound(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Ends the program with a message of the ``parser`` if an option lacks another one, or has an unfit value."""
     if not options.interval > 0:
         parser.error("--interval needs a number above 0")
     if options.maintain is not None and not (options.follow and options.maintain > 0):
@@ -74,13 +85,9 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     if options.change_feed and options.format != "delta":
         parser.error("--change-feed needs --format delta")
     if options.metrics is not None:
-        host, _, port = options.metrics.rpartition(":")
+        port = options.metrics.rpartition(":")[2]
         if not options.follow or not port.isdecimal() or not 0 <= int(port) < 1 << 16:
             parser.error("--metrics needs --follow, and [HOST:]PORT")
-        options.metrics = (host.strip("[]") or "127.0.0.1", int(port))
-    if options.at is not None and options.at.isdecimal():
-        options.at = int(options.at)
-    return options
 
 
 def _folder(text: str) -> Path | str:

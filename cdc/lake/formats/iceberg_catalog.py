@@ -1,7 +1,7 @@
 """Keeps the tables of a lake in a catalog that others use, too: an Iceberg REST catalog, or a Hive metastore.
 
 Each table has two properties, which name the lake that made it and its place in that lake. A table without them, or
-with others, belongs to somebody else: it is never written, replaced or renamed.
+with others, belongs to another lake or program: it is never written, replaced or renamed.
 """
 
 import hashlib
@@ -79,7 +79,7 @@ class SharedCatalog:
                 writer.replace()
                 return
             self._make_namespace(self.identifier(folder))
-            # Fails if somebody else creates the table meanwhile. CREATE OR REPLACE would replace theirs.
+            # Fails if another program creates the table meanwhile. CREATE OR REPLACE would replace that table.
             writer.create()
 
     def require_own(self, folder: str) -> None:
@@ -119,15 +119,15 @@ class SharedCatalog:
             raise
 
     def _error(self, error: Exception) -> CdcError | None:
-        names, told = java_errors(error), root_cause(error)[:300]
+        names, message = java_errors(error), root_cause(error)[:300]
         if _REFUSING.intersection(names):
             return UserError(
-                f"the catalog refuses: {told}", code="CDC-LAKE-CATALOG-REFUSES", where=f"catalog {self._file.uri}",
+                f"the catalog refuses: {message}", code="CDC-LAKE-CATALOG-REFUSES", where=f"catalog {self._file.uri}",
                 hint="correct the file that --catalog names, or the rights in the catalog",
             )  # fmt: skip
         if _GONE.intersection(names):
             return CatalogGone(
-                f"the catalog has failed, or does not answer: {told}", code="CDC-LAKE-CATALOG-GONE",
+                f"the catalog has failed, or does not answer: {message}", code="CDC-LAKE-CATALOG-GONE",
                 where=f"catalog {self._file.uri}", hint="run cdc-lake again once it answers: it continues",
             )  # fmt: skip
         return None
