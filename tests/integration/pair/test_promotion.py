@@ -70,12 +70,15 @@ class Stream:
 
     def turned(self) -> "Stream":
         """Promotes the follower; returns the stream in the other direction, as the output describes it."""
-        execute(self.leader, "SET GLOBAL super_read_only = ON")
+        execute(self.leader, "SET GLOBAL read_only = ON")
         execute(self.follower, "SET GLOBAL event_scheduler = OFF")
         self.replicate()
         told = self.promoted(status=0)
-        begins = "producer.start = "
+        begins, admins = "producer.start = ", "users with CONNECTION_ADMIN or SUPER can write there"
+        assert admins in told
+        execute(self.leader, "SET GLOBAL super_read_only = ON")
         again = self.promoted(status=0)
+        assert admins not in again
         assert "an earlier --promote began here" in again
         assert told.partition(begins)[2] == again.partition(begins)[2]
         found = re.search(r'producer\.start = "([^"]+)"', told)

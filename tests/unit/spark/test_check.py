@@ -29,9 +29,11 @@ def test_a_machine_without_java_or_jars(tmp_path: Path, capsys: pytest.CaptureFi
 def test_each_problem_of_an_audit_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "file"
     file.write_text("x = 1")
-    options = ("--report", str(file), "--state", str(file), "--accept", str(file), "--check")
+    options = ("--report", str(file), "--accept", str(file), "--from-lake", str(file), "--state", str(file), "--check")
     profiles = ("--leader", str(tmp_path / "none.toml"), "--follower", str(tmp_path / "none.toml"))
     assert check_audit(parse_options("cdc-audit", [*profiles, *options])) == 2
     printed = capsys.readouterr().out
     for code in ("CDC-CHECK-FOLDER", "CDC-AUDIT-ACCEPT-FILE", "CDC-FILE-UNREADABLE"):
         assert f"problem  [{code}]" in printed
+    for option in ("--report", "--state", "--from-lake"):
+        assert f"option {option} {file}" in printed
