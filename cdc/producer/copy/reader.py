@@ -35,12 +35,11 @@ from cdc.producer.copy.definition import (
     ALL_SHOWN,
     TableDefinition,
     TableKey,
-    above,
+    followed,
     identifier,
     read_definition,
     reading_failed,
     table_keys,
-    unlogged_cascades,
 )
 from cdc.producer.copy.keys import Keys, has_key, unfit
 from cdc.producer.copy.requests import estimates
@@ -385,8 +384,8 @@ class Reader:
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=begins)
             if wanted.keys is not None:
                 return self._read_keys(marks, reader, wanted.keys, visible=visible)
-            follows = above(wanted.table, unlogged_cascades(cursor))
             definition = self._known_definition(wanted) or self._definition(marks, wanted.table)
+            follows = followed(cursor, definition)
             if not visible and definition.refusal is None:
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, follows, definition=definition)
             if wanted.after is None:
@@ -444,7 +443,7 @@ class Reader:
         if visible or definition.refusal is not None:
             definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
         with marks.cursor() as cursor:
-            follows = above(wanted.table, unlogged_cascades(cursor))
+            follows = followed(cursor, definition)
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
             self._throttles.rate.read(len(chunk.rows))
