@@ -1,6 +1,6 @@
 """Measures a copy of a leader's tables to a follower, beside mysqldump --single-transaction | mysql of the same rows.
 
-    python bench/table_copy.py [--rows 300000] [--tables 50] [--shapes one,many]
+    python bench/table_copy.py [--rows 300000] [--tables 50] [--shapes one,many] [--rate 0]
 
 The shape ``one`` is sysbench's table with so many rows, ``many`` are --tables tables that share them. Leader, follower
 and the server that the pipe fills have the same settings (every commit flushed, binlog on). Each line is a copy, from
@@ -9,6 +9,8 @@ the programs' start until the follower has all rows:
 - into an empty follower, while nothing else goes on;
 - ``again``, to a follower that has all rows already, and the same with every tenth row missing or different there;
 - ``under load``, into an empty table, with 500 single-row updates a second of the tables that are copied.
+
+At most ``--rate`` rows a second are copied; 0: any number.
 
 ``rows/s`` is from end to end, the rows for each CPU second are those of producer and consumer, ``MB`` is the largest
 resident size of each; ``servers`` are the CPU seconds of leader and of follower. ``p99`` is that of the leader's
@@ -110,24 +112,25 @@ def main() -> int:
     parser.add_argument("--tables", type=int, default=50, help="of the shape many (default %(default)s)")
     parser.add_argument("--shapes", default="one,many", help="which to measure (default %(default)s)")
     parser.add_argument("--empty-only", action="store_true", help="leave out copies to a follower that has the rows")
+    parser.add_argument("--rate", type=int, default=0, help="rows a second that are copied at most (default: any)")
     options, programs = parser.parse_args(), f"{'producer':>16}{'consumer':>16}"
     print(f"{'':33}{'rows':>9}{'wall s':>8}{'rows/s':>8}{'servers':>14}{programs}{'p99':>7}{'delay':>13}{'ratio':>7}")
     print(f"{'':72}{'rows/CPU s   MB':>16}{'rows/CPU s   MB':>16}")
     for shape in options.shapes.split(","):
         with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
             tables = options.tables if shape == "many" else 1
-            measure(Path(folder), rows=options.rows, tables=tables, empty_only=options.empty_only)
+            measure(Path(folder), rows=options.rows, tables=tables, empty_only=options.empty_only, rate=options.rate)
     return 0
 
 
-def measure(folder: Path, *, rows: int, tables: int, empty_only: bool) -> None:
+def measure(folder: Path, *, rows: int, tables: int, empty_only: bool, rate: int) -> None:
     leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
     ports = (first := free_port()), free_port(other_than=first)
     source.write_text(
         source.read_text().replace('"warning"', '"debug"')
-        + '[producer]\nstart = "copy"\n[filters]\nexclude_tables = ["bench.stop"]\n'
+        + f'[producer]\nstart = "copy"\ncopy_rows_per_second = {rate}\n[filters]\nexclude_tables = ["bench.stop"]\n'
         f"[metrics]\nport = {ports[0]}\n"
     )
     target.write_text(target.read_text().replace('"warning"', '"info"') + f"[metrics]\nport = {ports[1]}\n")
