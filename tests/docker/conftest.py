@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.checks.document_commands import ROOT
-from tests.docker.engine import CONTAINERS, IMAGE, PROGRAMS, PROJECT, docker, hindrance, left_behind, remove
+from tests.docker.engine import (
+    CONTAINERS,
+    IMAGE,
+    PROGRAMS,
+    PROJECT,
+    docker,
+    end_servers,
+    hindrance,
+    left_behind,
+    remove,
+)
 from tests.harness.wait import LIMIT_SECONDS
 
 BASE = os.environ.get("CDC_BASE")
@@ -60,8 +70,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def shell(home: Path) -> Shell:
-    """Runs a command in the repository's top folder, for a user whose home is ``home``."""
+def shell(home: Path) -> Iterator[Shell]:
+    """Runs a command in the repository's top folder, for a user whose home is ``home``. The servers of the compose file
+    and their data are removed afterwards: the next module has its own.
+    """
     environment = os.environ | {
         "HOME": str(home),
         "DOCKER_CONFIG": os.environ.get("DOCKER_CONFIG", str(Path.home() / ".docker")),
@@ -74,4 +86,5 @@ def shell(home: Path) -> Shell:
             timeout=LIMIT_SECONDS, check=False,
         )  # fmt: skip
 
-    return run
+    yield run
+    end_servers()

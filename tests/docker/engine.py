@@ -14,6 +14,7 @@ __all__ = [
     "PROJECT",
     "SYSTEMD",
     "docker",
+    "end_servers",
     "hindrance",
     "left_behind",
     "remove",
@@ -64,9 +65,14 @@ def left_behind() -> list[str]:
     return sorted(containers) + others
 
 
+def end_servers() -> None:
+    """Removes the servers of the compose file, and their data."""
+    docker("compose", "--project-name", PROJECT, "down", "--volumes", "--remove-orphans", check=False)
+
+
 def remove(*, image_before: str) -> None:
     """Remove what the tests made; the image's name is given back to the one that had it."""
-    docker("compose", "--project-name", PROJECT, "down", "--volumes", "--remove-orphans", check=False)
+    end_servers()
     if containers := [name for name in left_behind() if name in CONTAINERS]:
         docker("rm", "--force", "--volumes", *containers)
     if image_before:
