@@ -108,8 +108,7 @@ def test_all_programs_together_and_an_alert(shell: Shell) -> None:
     assert len(asked("targets")["activeTargets"]) == 4
     until(lambda: len(asked("query?query=cdc_audit_exit_status==0")["result"]) == 1, what="an audit without drift")
     assert firing() == set()
-    page = page_text()
-    assert "Nothing waits" in page and "No drift" in page
+    until(lambda: all(text in page_text() for text in ("Nothing waits", "No drift")), what="the page says so")
     sql("follower", '-e "INSERT INTO flvDb.kit VALUES (2)"')
     until(lambda: "CdcDrift" in firing(), what="the next audit finds a row that somebody wrote on the follower")
     until(lambda: "Foreign writes" in page_text() and "No drift" not in page_text(), what="the page says so, too")
