@@ -38,7 +38,9 @@ def promote(profile: Profile, *, leader: Profile | None) -> int:
         state = server_state(profile.database)
         # A replica may have taken the leader's place since, so all of its servers are asked.
         asked = [server_state(each) for each in leader.database.addresses()] if leader is not None else [None]
-        for error in shortcomings(status, newest, state=state, leaders=[each for each in asked if each is not None]):
+        leaders = [each for each in asked if each is not None]
+        is_lost = leader is not None and not leaders
+        for error in shortcomings(status, newest, state=state, leaders=leaders, is_lost=is_lost):
             items.problem(error)
         if items.problems or newest is None or state is None:
             print("nothing was changed; run --promote again when this is done")
@@ -48,6 +50,8 @@ def promote(profile: Profile, *, leader: Profile | None) -> int:
             items.note(
                 f"but {newest.of_open} records, with which the topic ends: the rest of their transaction is not in it"
             )
+        if newest.copying:
+            items.note(f"but a copy of tables has not ended, and they may lack rows: {_named(newest)}", hint=_LACKING)
         if None in asked:
             items.note(_UNKNOWN if leader is None else _SILENT, hint=_LOOK.format(newest.gtid_set))
         else:
@@ -90,16 +94,24 @@ def _begin(profile: Profile, *, sequence: int, executed: GtidSet) -> GtidSet:
 
 
 _UNKNOWN = "the leader was not asked, since --leader names no profile"
+_MOST_NAMES = 20
+_LACKING = "the leader is lost: delete these tables, or put their rows there from a backup, before applications write"
 _ADMINS = "but users with CONNECTION_ADMIN or SUPER can write there, and the follower would lack it"
 _SILENT = "the leader can't be asked: what it has committed and the producer has not read is on it only"
 _LOOK = "when it is back, and before anything writes there: SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{}') names it"
 
 
 def shortcomings(
-    status: Status, newest: Commits | None, *, state: ServerState | None, leaders: Iterable[ServerState]
+    status: Status,
+    newest: Commits | None,
+    *,
+    state: ServerState | None,
+    leaders: Iterable[ServerState],
+    is_lost: bool = False,
 ) -> Iterator[UserError]:
     """Yields the reasons why the follower may not be promoted yet. ``newest`` is the newest entry of the commit log,
-    ``leaders`` the states of those servers that are or were the leader and answer.
+    ``leaders`` the states of those servers that are or were the leader and answer. If the leader ``is_lost``, the
+    copies of its tables can't end any more.
     """
     if status.applied is None or newest is None:
         yield _problem("this is no follower, or its topic has no commit log", "check the profile")
@@ -109,6 +121,11 @@ def shortcomings(
     if waiting > 0:
         yield _problem(
             f"{waiting} records of the topic are not applied", "run cdc-consumer PROFILE --until-current, then this"
+        )
+    if newest.copying and not is_lost:
+        yield _problem(
+            f"a copy of tables has not ended, so rows may be missing: {_named(newest)}",
+            "let cdc-producer end the copy (--copy-status); if the leader is lost, name it with --leader",
         )
     if status.open:
         yield _problem(f"{len(status.open)} statements are begun", "start cdc-consumer, which ends or names them")
@@ -129,6 +146,11 @@ def shortcomings(
         if lacking := leader.executed.minus(GtidSet.parse(newest.gtid_set)):
             hint = "run cdc-producer PROFILE --until-current first"
             yield _problem(f"the topic lacks transactions of the leader: {lacking}", hint)
+
+
+def _named(newest: Commits) -> str:
+    names = [f"{database}.{table}" for database, table in newest.copying]
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
 
 
 def _problem(what: str, hint: str) -> UserError:

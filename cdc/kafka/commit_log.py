@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from cdc.errors import UserError
 from cdc.kafka.partitions import backwards, oldest
@@ -43,7 +43,7 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     for message in backwards(properties, (topic, 0)):
         if not message.value():  # it only ended a hanging transaction
             continue
-        found = Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
+        found = _parsed(message, topic)
         kind, written_ms = message.timestamp()
         return found if kind == TIMESTAMP_NOT_AVAILABLE else replace(found, written_at=written_ms / 1000)
     return None
@@ -57,4 +57,8 @@ def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     message = oldest(properties, (topic, 0), passes=lambda each: bool(each.value()))
     if message is None:
         return None
-    return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
+    return _parsed(message, topic)
+
+
+def _parsed(message: Message, topic: str) -> Commits:
+    return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}", gtids=True)

@@ -300,13 +300,15 @@ class Commits:
     ``partitions``. If ``fragmented`` is true, some records are split into fragments.
 
     ``gtid_set`` contains the GTIDs of all transactions that the producer has read, including transactions without
-    records; ``origin`` contains the GTIDs of the transactions before the first record; it is None if they are unknown.
+    records, unless it was not to be unpacked (``parse``); ``origin`` contains the GTIDs of the transactions before the
+    first record; it is None if they are unknown.
     If only a part of the newest transaction is committed, ``of_open`` is the number of the committed records of this
     part. ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; it is None if the
     topic does not store this time. ``server_version`` is the leader's version; it is empty in entries that an older
     version of cdc wrote. ``marks`` are the starts without Kafka transactions. ``folds_names`` is true if the names in
     the records are in lower case, since the leader has ``lower_case_table_names = 1``. ``leaves_rows_out`` is true if
-    the producer leaves rows of some tables out.
+    the producer leaves rows of some tables out. ``copying`` are the tables whose copy has not ended: their rows may be
+    missing or different on a follower that has applied all records.
     """
 
     next_sequence: int
@@ -320,31 +322,40 @@ class Commits:
     marks: tuple[Mark, ...] = ()
     folds_names: bool = False
     leaves_rows_out: bool = False
+    copying: tuple[tuple[str, str], ...] = ()
 
     def silence(self, *, now: float) -> float | None:
         """Seconds from the producer's last entry until ``now``; None if the time of that entry is unknown."""
         return None if self.written_at is None else max(0.0, now - self.written_at)
 
     @classmethod
-    def parse(cls, text: bytes, *, where: str) -> Self:
-        """Reads an entry of the commit log. Raises PromiseError if ``text`` is not an entry, UserError for an entry of
-        a newer version of cdc.
+    def parse(cls, text: bytes, *, where: str, gtids: bool = False) -> Self:
+        """Reads an entry of the commit log. The GTID set of a packed entry is empty unless ``gtids`` is true. Raises
+        PromiseError if ``text`` is not an entry, UserError for an entry of a newer version of cdc.
 
         Unknown fields are ignored, because a new field that readers must know increases the version.
         """
-        body = _body(text, where=where, gtids=False)
+        body = _body(text, where=where, gtids=gtids)
         try:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
-            gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
+            gtid_set, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
-            whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
+            whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtid_set, origin, of_open)
             folds = bool(body.get("folds_names"))
             version = str(body.get("server_version", ""))
             rows = bool(body.get(_ROW_FILTERS))
-            marks = _marks(body)
-            return replace(whole, server_version=version, marks=marks, folds_names=folds, leaves_rows_out=rows)
+            marks, copying = _marks(body), _copying(body.get("copy") or {})
+            return replace(
+                whole, server_version=version, marks=marks, folds_names=folds, leaves_rows_out=rows, copying=copying
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
+
+
+def _copying(copy: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Returns the tables that are left to copy, from the state of table copies."""
+    listed = [*copy.get("fresh", ()), *copy.get("again", ())]
+    return tuple(dict.fromkeys((str(database), str(table)) for database, table in listed))
 
 
 def _text(body: dict[str, Any]) -> bytes:

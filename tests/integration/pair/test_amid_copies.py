@@ -13,7 +13,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import free_port
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import json_lines, own_name, refused, run, run_well, running
+from tests.harness.programs import json_lines, own_name, refused, run, run_well, running, write_profile
 from tests.harness.replica import Replica
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import until
@@ -135,6 +135,22 @@ def test_the_key_is_changed_by_a_statement_that_is_not_logged(copy: Copy, leader
     assert "another key on the follower" in refused("cdc-consumer", pair.target, "--until-current", status=3)
     pair.on_follower(*unlogged, database=copy.name)
     copy.finish(leader)
+
+
+@pytest.mark.long
+def test_a_follower_that_lacks_rows_is_not_promoted(copy: Copy, leader: MySql) -> None:
+    """`make test` has test_what_is_missing_is_named."""
+    copy.fill(leader, "b", b=_COLUMNS)
+    with copy.amid(leader, "b") as pair:
+        run_well("cdc-consumer", pair.target, "--until-current")
+    lost = write_profile(copy.folder, leader, copy.kafka, name="lost", topic=copy.name, database={"port": free_port()})
+    told = f"[CDC-PROMOTION-NOT-YET] a copy of tables has not ended, so rows may be missing: {copy.name}.b"
+    # Other reasons against a promotion stay.
+    assert told in run("cdc-consumer", pair.target, "--promote", "--leader", pair.source).stdout
+    assert told in run("cdc-consumer", pair.target, "--promote").stdout
+    assert told not in run("cdc-consumer", pair.target, "--promote", "--leader", lost).stdout
+    copy.finish(leader)
+    assert told not in run("cdc-consumer", pair.target, "--promote").stdout
 
 
 def test_a_table_is_renamed_into_the_filters(copy: Copy, leader: MySql) -> None:

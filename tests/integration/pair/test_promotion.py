@@ -20,6 +20,9 @@ NAME = "promotion"
 
 def test_there_and_back(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
     first, second = mysql_server(server_id=1), mysql_server(server_id=2)
+    # Of so many intervals that entries of the commit log are packed.
+    numbers = ":".join(map(str, range(1, 15_000, 2)))
+    execute(first, f"SET GLOBAL gtid_purged = '+7e11fa47-71ca-11e1-9e33-c80aa9429562:{numbers}'")
     stream = Stream(tmp_path, kafka, first, second, "auto", "")
     execute(first, f"CREATE DATABASE {NAME}", f"USE {NAME}", "CREATE TABLE t (id INT PRIMARY KEY, by_trigger INT)",
             "CREATE TRIGGER doubles BEFORE INSERT ON t FOR EACH ROW SET NEW.by_trigger = 2 * NEW.id",

@@ -37,6 +37,14 @@ def test_nothing_is_missing() -> None:
     [
         ({"newest": replace(NEWEST, next_sequence=12)}, "2 records of the topic are not applied"),
         ({"newest": replace(NEWEST, next_sequence=13, of_open=2)}, "1 records of the topic are not applied"),
+        (
+            {"newest": replace(NEWEST, copying=(("d", "t"), ("d", "u"))), "leader": ()},
+            "a copy of tables has not ended, so rows may be missing: d.t, d.u",
+        ),
+        (
+            {"newest": replace(NEWEST, copying=(("d", "t"),) * 22)},
+            f"a copy of tables has not ended, so rows may be missing: {', '.join(['d.t'] * 20)} and 2 more",
+        ),
         ({"newest": None}, "this is no follower, or its topic has no commit log"),
         ({"status": Status(None)}, "this is no follower, or its topic has no commit log"),
         ({"status": Status(None, APPLIED, open=(ENTRY,))}, "1 statements are begun"),
@@ -54,3 +62,8 @@ def test_nothing_is_missing() -> None:
 )  # fmt: skip
 def test_what_is_missing_is_named(given: dict[str, object], says: str) -> None:
     assert told(**given) == [says]  # type: ignore[arg-type]
+
+
+def test_a_copy_of_a_lost_leader_can_not_end() -> None:
+    newest = replace(NEWEST, copying=(("d", "t"),))
+    assert [*shortcomings(Status(None, APPLIED), newest, state=FOLLOWER, leaders=(), is_lost=True)] == []

@@ -41,11 +41,19 @@ def test_a_large_entry_is_packed() -> None:
     for large in (sets, replace(START, counts=counts, last=last)):
         text = large.to_json()
         assert Entry.parse(text, where="here") == large
-        assert Commits.parse(text, where="here") == Commits(7, tuple(sorted(large.partitions)), origin=large.origin)
+        known = Commits(7, tuple(sorted(large.partitions)), origin=large.origin)
+        assert Commits.parse(text, where="here") == known
+        assert Commits.parse(text, where="here", gtids=True) == replace(known, gtid_set=large.gtid_set)
         # The audit reads these in SQL; an earlier version reads the version, and says what to do.
         assert (json.loads(text)["version"], json.loads(text)["next_sequence"]) == (2, 7)
         assert len(text) < 90_000
     assert json.loads(replace(START, gtid_set=f"{UUID}:{numbers[:30_000]}1").to_json())["version"] == 1
+
+
+def test_readers_know_which_tables_are_not_copied_completely() -> None:
+    copy = Pending(fresh=(("d", "a"),), again=(("d", "b"), ("d", "a")), after=("1",)).to_json()
+    assert Commits.parse(replace(START, copy=copy).to_json(), where="here").copying == (("d", "a"), ("d", "b"))
+    assert Commits.parse(replace(START, copy=Pending(written=3).to_json()).to_json(), where="here").copying == ()
 
 
 def test_readers_that_do_not_know_what_a_stream_has_refuse_its_entries() -> None:
