@@ -1,6 +1,7 @@
 """Reads of a message in Kafka what a recovery compares: its sequence, a header, the beginning of a record."""
 
 import re
+from contextlib import suppress
 
 import orjson
 from confluent_kafka import Message
@@ -15,7 +16,7 @@ __all__ = ["AFTER", "SHOWN", "head_of", "header_of", "sequence_of"]
 # The headers of an event message: the newest sequence, and the position of the newest event, at the time of writing.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
 
-_RECORD = re.compile(rb'\{"uri":("(?:[^"\\]|\\.)*"),"sequence":(\d+),')  # the beginning of ``record_parts.RECORD``
+_RECORD = re.compile(rb'\{"uri":("(?:[^"\\]|\\.)*"),"sequence":(\d{1,19}),')  # the beginning of ``record_parts.RECORD``
 
 
 def header_of(message: Message, name: str) -> str | None:
@@ -53,7 +54,8 @@ def _named(value: bytes, where: str) -> tuple[Uri, int]:
     rows, so the rows of a large record are not parsed.
     """
     if len(value) > HEAD_BYTES and (found := _RECORD.match(value[:HEAD_BYTES])):
-        return Uri.parse(orjson.loads(found[1])), int(found[2])
+        with suppress(ValueError):  # no URI: parsing the whole message raises the error
+            return Uri.parse(orjson.loads(found[1])), int(found[2])
     record = Record.parse(value, where=where)
     return record.uri, record.sequence
 

@@ -38,7 +38,17 @@ def test_the_rows_of_a_large_record_are_not_parsed() -> None:
         sequence_of(message(record(1)[:-1]), "r")
 
 
-@pytest.mark.parametrize("value", [b"x" * 2 * HEAD_BYTES, b'{"uri":"flv://r/d/t","bn_file":' + b"1" * HEAD_BYTES])
+_LIES = '"\\ud800"', '"\x01"', '"flv:/r"', '"flv://r/d/t","sequence":9' + "9" * 30
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(b"x" * 2 * HEAD_BYTES, b'{"uri":"flv://r/d/t","bn_file":' + b"1" * HEAD_BYTES),
+        b'{"uri":"\xff","sequence":1,"rows":["' + b"1" * HEAD_BYTES,
+        *(f'{{"uri":{uri},"sequence":1,"rows":["{"1" * HEAD_BYTES}"]}}'.encode() for uri in _LIES),
+    ],
+)
 def test_a_large_message_that_is_no_record(value: bytes) -> None:
     with pytest.raises(PromiseError, match="not a record"):
         sequence_of(message(value), "r")
