@@ -158,8 +158,13 @@ _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
 # MariaDB's own types can be copied, but they are not in ``_IN_KEY``: MariaDB orders their values in another way than a
 # follower orders the texts of these values. So a table with such a type in its key is copied as a whole.
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector", *OWN_TYPES}
-# Shows generated invisible primary keys, which servers before 8.0.30 do not support.
-ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
+# Shows generated invisible primary keys, which servers before 8.0.30 do not support. The other variables change what
+# SHOW CREATE TABLE returns: sessions that began before and after a SET GLOBAL would show two definitions of one table.
+ALL_SHOWN = (
+    "SET SESSION sql_quote_show_create = 1 /*!80011 , show_create_table_verbosity = OFF */ "
+    "/*!80018 , show_create_table_skip_secondary_engine = OFF */ "
+    "/*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
+)
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
 _OF_MARIADB = frozenset({"SEQUENCE", "SYSTEM VERSIONED"})  # tables of MariaDB's own kinds; their rows are in the binlog
 _ENGINES_OF_MARIADB = frozenset({"Aria", "Columnstore", "CONNECT", "OQGRAPH", "ROCKSDB", "S3", "SPHINX", "SPIDER"})

@@ -127,6 +127,22 @@ def test_a_definition_is_read_again_once_the_leader_shows_another(tmp_path: Path
             assert rows == {f'{{"cols":[{{"SignedInteger":500}},{{"Enum":"{member}"}}]}}'}
 
 
+@pytest.mark.parametrize("variable", ["sql_quote_show_create = 0", "show_create_table_verbosity = 1"])
+def test_a_variable_that_changes_how_the_leader_shows_tables(tmp_path: Path, leader: MySql, variable: str) -> None:
+    """The sessions of a copy begin before and after the SET GLOBAL."""
+    name = own_name(tmp_path)
+    with _reading(leader, name) as reading, leader.root(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name}.bare (n INT)")
+        reading.ask(Wanted((name, "t"), None, NOTHING))
+        assert _answer(reading).chunk is not None
+        try:
+            cursor.execute(f"SET GLOBAL {variable}")
+            reading.ask(Wanted((name, "bare"), None, NOTHING))
+            assert _answer(reading).seen is not None
+        finally:
+            cursor.execute(f"SET GLOBAL {variable.split()[0]} = DEFAULT")
+
+
 def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql) -> None:
     name, said = own_name(tmp_path), list[str]()
     with leader.root(autocommit=True) as connection, connection.cursor() as cursor:
