@@ -18,7 +18,7 @@ from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet
 from cdc.service.command_line import CheckList
 
-__all__ = ["promote", "shortcomings"]
+__all__ = ["first_begin", "promote", "shortcomings"]
 
 
 def promote(profile: Profile, *, leader: Profile | None) -> int:
@@ -86,11 +86,19 @@ def _begin(profile: Profile, *, sequence: int, executed: GtidSet) -> GtidSet:
     """
     database, schema, resource = profile.database, profile.consumer.schema, profile.mysql_resource_name
     wanted = _PROMOTIONS.select(schema, resource, "gtid_set", where=f"sequence={sequence}")
-    if stored := answer(database, _PROMOTIONS.create(schema), wanted):
-        return GtidSet.parse(stored[0][0])
-    values = f"({quoted(resource)}, {sequence}, {quoted(str(executed))})"
-    answer(database, f"REPLACE INTO {_PROMOTIONS.within(schema)} VALUES {values}")
-    return executed
+    stored = answer(database, _PROMOTIONS.create(schema), wanted)
+    begins = first_begin([GtidSet.parse(text) for (text,) in stored], executed)
+    if not stored or begins == executed:
+        values = f"({quoted(resource)}, {sequence}, {quoted(str(executed))})"
+        answer(database, f"REPLACE INTO {_PROMOTIONS.within(schema)} VALUES {values}")
+    return begins
+
+
+def first_begin(stored: Iterable[GtidSet], executed: GtidSet) -> GtidSet:
+    """Returns the GTIDs that an attempt to promote the server has ``stored``; ``executed`` if there was none, or if the
+    server has lost these GTIDs since (RESET BINARY LOGS AND GTIDS): it would use them again, for other transactions.
+    """
+    return next((each for each in stored if not each.minus(executed)), executed)
 
 
 _UNKNOWN = "the leader was not asked, since --leader names no profile"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc.consumer.follower.promoted import ServerState
-from cdc.consumer.promotion import shortcomings
+from cdc.consumer.promotion import first_begin, shortcomings
 from cdc.consumer.state.status import Applied, Entry, Parked, Status
 from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet
@@ -67,3 +67,10 @@ def test_what_is_missing_is_named(given: dict[str, object], says: str) -> None:
 def test_a_copy_of_a_lost_leader_can_not_end() -> None:
     newest = replace(NEWEST, copying=(("d", "t"),))
     assert [*shortcomings(Status(None, APPLIED), newest, state=FOLLOWER, leaders=(), is_lost=True)] == []
+
+
+def test_a_second_attempt_begins_where_the_first_one_did_unless_the_server_has_begun_new_logs() -> None:
+    first, second, anew = (GtidSet.parse(f"{UUID}:1-{end}") for end in (5, 7, 2))
+    assert first_begin([], second) == second
+    assert first_begin([first], second) == first
+    assert first_begin([first], anew) == anew
