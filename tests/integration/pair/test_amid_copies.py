@@ -139,7 +139,7 @@ def test_the_key_is_changed_by_a_statement_that_is_not_logged(copy: Copy, leader
 
 @pytest.mark.long
 def test_a_follower_that_lacks_rows_is_not_promoted(copy: Copy, leader: MySql) -> None:
-    """`make test` has test_what_is_missing_is_named."""
+    """`make test` has test_promotion.test_there_and_back."""
     copy.fill(leader, "b", b=_COLUMNS)
     with copy.amid(leader, "b") as pair:
         run_well("cdc-consumer", pair.target, "--until-current")
