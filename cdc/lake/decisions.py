@@ -5,7 +5,7 @@ A run merges only if all records since the table's version are rows with the sam
 change of the table, the run writes the table as a whole, from all records of the stream.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,7 +61,8 @@ class Known:
     ``histories`` are the stream's schema histories. ``recent`` are the statements up to the run's sequence ``upto``
     that no earlier run has read. ``last`` maps the URI of each table to the sequence of its newest rows. ``cut`` is
     true if retention has deleted the beginning of the stream, or if records of it are missing. ``same_options`` is true
-    if the tables in the lake were written with these ``options``.
+    if the tables in the lake were written with these ``options``. ``merges`` returns whether the format can merge rows
+    into a table with the given columns.
     """
 
     histories: Histories
@@ -72,6 +73,7 @@ class Known:
     cut: bool
     options: Options
     same_options: bool
+    merges: Callable[[Sequence[str]], bool] = lambda columns: True
 
     def last_of(self, name: Name) -> int:
         """Returns the sequence of the newest rows that were logged under the name ``name``; -1 if there are no rows."""
@@ -100,7 +102,7 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
     if base is not None and written and written.note and written.note.definition == made and not acts:
         if not changed:
             return Step(name, What.KEEP, base, made, wanted)
-        if _can_merge(wanted, known.options):
+        if _can_merge(wanted, known.options) and known.merges([name for name, _ in wanted.columns]):
             return Step(name, What.MERGE, base, made, wanted)
     if known.cut:
         wanted = plan(known.histories.of(name), name, known.upto, cut=True)

@@ -109,6 +109,8 @@ class Tables(Protocol):
 
     def unfit(self, columns: Sequence[str]) -> str: ...
 
+    def merges(self, columns: Sequence[str]) -> bool: ...
+
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None: ...
 
     def merge(
@@ -253,7 +255,7 @@ class Lake:
         known = Known(
             Histories(without_copies(history, upto=arrived.gap)), recent, upto, arrived.last,
             self.profile.mysql_resource_name, arrived.source.cut or arrived.gap >= 0, self.options,
-            same_options=state.choices == choices,
+            same_options=state.choices == choices, merges=self.tables.merges,
         )  # fmt: skip
         refused: dict[Name, CdcError] = dict(refused_tables(history, upto, arrived.last, self.selects))
         refused |= self._of_one_name(names)

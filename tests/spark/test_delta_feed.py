@@ -34,11 +34,15 @@ def test_a_change_data_feed(pair: Pair, lake_spark: SparkSession, tmp_path: Path
     changed(
         "CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "INSERT INTO orders VALUES (1, 1), (2, 2), (3, 3)",
         "CREATE TABLE own (id INT PRIMARY KEY, _change_type INT)", "INSERT INTO own VALUES (1, 1)",
+        "CREATE TABLE hidden (id INT PRIMARY KEY, __is_cdc INT)", "INSERT INTO hidden VALUES (1, 1)",
     )  # fmt: skip
     lake = opened(feed=False)
     lake.advance()
     changed("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO other VALUES (1)")
     lake.advance()  # the lake is further than the note of the table
+    orders = f"delta.`{lake.folder.folder.at(ORDERS)}`"
+    kept = "delta.deletedFileRetentionDuration", "interval 60 days"
+    lake_spark.sql(f"ALTER TABLE {orders} SET TBLPROPERTIES ('{kept[0]}' = '{kept[1]}')")
     lake.folder.close()
 
     lake = opened()
@@ -51,16 +55,21 @@ def test_a_change_data_feed(pair: Pair, lake_spark: SparkSession, tmp_path: Path
     lake.folder.close()
     lake = opened()
     run = lake.advance()
-    assert (run.counts["merged"], run.counts["written"], run.counts["kept"]) == (1, 0, 2)
-    assert not lake.elsewhere(ORDERS)[0] > 2, "one commit to begin with, one for the rows"
+    assert (run.counts["merged"], run.counts["written"], run.counts["kept"]) == (1, 0, 3)
+    assert not lake.elsewhere(ORDERS)[0] > 3, "one commit to begin with, one for the rows"
     changed("CREATE INDEX n ON orders (n)", "UPDATE orders SET n = NULL WHERE id = 1")
     assert lake.advance().counts["written"] == 1, "as a whole"
+    assert kept in map(tuple, lake_spark.sql(f"SHOW TBLPROPERTIES {orders}").collect()), "set by the lake's owner"
     changed("UPDATE orders SET n = 5 WHERE id = 1")
     assert lake.advance().counts["merged"] == 1
-    assert_feed_gives_the_table(lake, begin=1, rows={1: 1, 2: 2, 3: 3})
+    assert_feed_gives_the_table(lake, begin=2, rows={1: 1, 2: 2, 3: 3})
     assert lake.rows(ORDERS) == Counter([(1, 5), (2, 20), (4, 4)])
-    changed("UPDATE own SET _change_type = 2")
-    with pytest.raises(Refused, match=f"{DATABASE}.own"):
+    changed("TRUNCATE own", "UPDATE hidden SET __is_cdc = 2")
+    with pytest.raises(Refused, match=f": {DATABASE}.hidden;"):
+        lake.advance()
+    assert lake.rows(f"{DATABASE}/own") == Counter(), "emptied, without a feed"
+    changed("INSERT INTO own VALUES (2, 2)")
+    with pytest.raises(Refused, match=f"{DATABASE}.hidden, {DATABASE}.own"):
         lake.advance()
     lake.folder.close()
 

@@ -27,6 +27,7 @@ CREATED = {
     "dotless": ("id", "ı", "i"),
     "digits": ("id", "2024", "_2024"),
     "of_iceberg": ("id", "_deleted"),
+    "of_merge": ("id", "__row_operation", "__row_from_target", "_row_dropped_", "_source_row_present_"),
 }  # fmt: skip
 """Tables of numbers: their columns, of which the first one is the key."""
 REFUSED = {"delta": {"dotless"}, "iceberg": {"dotless", "digits", "of_iceberg"}, "parquet": {"dotless"}}
@@ -50,6 +51,7 @@ def test_names_of_any_kind(pair: Pair, lake_spark: SparkSession, tmp_path: Path)
         "UPDATE odd SET `${env:HOME}` = 5 WHERE id = 1", "UPDATE `${env:HOME}` SET v = 7 WHERE id = 1",
         "ALTER TABLE defaults ADD c VARCHAR(200) DEFAULT '${env:HOME}', ADD m VARCHAR(99) DEFAULT '${spark.master}', "
         "ADD greet VARCHAR(40) DEFAULT 'Dear ${name}'", "INSERT INTO defaults (id) VALUES (4)",
+        "UPDATE of_merge SET __row_operation = 5, _row_dropped_ = 6 WHERE id = 2",
         "ALTER TABLE cased RENAME COLUMN name TO Name", "UPDATE Cased SET NAME = 8 WHERE id = 3",
         database=DATABASE,
     )  # fmt: skip

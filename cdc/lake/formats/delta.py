@@ -16,7 +16,16 @@ __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _FEED = "delta.enableChangeDataFeed"
-_OF_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})  # the columns that the feed adds
+# The columns that the feed adds, and the one that marks its rows while they are written: Delta loses the values of a
+# table's own column of that name, without an error.
+_OF_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "__is_cdc"})
+# Columns that Delta's MERGE adds to the rows of the table: with some of these names in the table, it fails.
+_OF_MERGE = frozenset({
+    "_row_dropped_", "_source_row_present_", "_target_row_present_", "_source_row_index", "_target_row_index_",
+    "_row_id_", "_file_name_", "_condition_", "_incr_row_count_", "packedcdc",
+})  # fmt: skip
+_KEPT = ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration")  # properties that users set
+_OF_PROPERTIES = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES")  # operations that change neither rows nor columns
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # with such a character in a name, Delta needs its column mapping
 
 
@@ -55,7 +64,7 @@ class DeltaTables:
                 newest = newest or Written(version, note)
                 if since not in versions or _replaces(actions):
                     break
-            elif any(map(_changes, actions)):
+            elif _operation(actions) not in _OF_PROPERTIES and any(map(_changes, actions)):
                 return Written(version, None)
         return newest or (Written(versions[-1], None) if versions else None)
 
@@ -63,8 +72,12 @@ class DeltaTables:
         """Returns the reason why no table can have these columns; empty if a table can have them."""
         return unfit(columns, _OF_FEED if self.change_feed else ())
 
+    def merges(self, columns: Sequence[str]) -> bool:
+        """Whether rows can be merged into a table with these columns."""
+        return not _OF_MERGE.intersection(map(str.lower, columns))
+
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Replaces the rows and columns of the table by ``rows``."""
+        """Replaces the rows and columns of the table by ``rows``. The table keeps how long its old files stay."""
         writer = rows.writeTo(self._name(folder)).using("delta")
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
@@ -72,8 +85,12 @@ class DeltaTables:
             # Delta adds the feature timestampNtz only when it creates a table. It refuses a column of this type in a
             # table without the feature.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
-        if self._needs_feed(folder):
+        # A table that is only emptied may have a column of the feed's own: it goes on without the feed.
+        if self._needs_feed(folder) and not self.unfit(rows.columns):
             writer = writer.tableProperty(_FEED, "true")
+        before = self._properties(folder)
+        for key in before.keys() & _KEPT:
+            writer = writer.tableProperty(key, before[key])
         with self._noted(note):
             writer.createOrReplace()
 
@@ -116,10 +133,17 @@ class DeltaTables:
         name = self._name(folder)
         if self.unfit(self._spark.read.table(name).columns):
             return
-        properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
-        if properties.get(_FEED) != "true":
+        if self._properties(folder).get(_FEED) != "true":
             with self._noted(note):
                 self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{_FEED}' = 'true')")
+
+    def _properties(self, folder: str) -> dict[str, str]:
+        """Returns the properties of the table; none if it does not exist."""
+        log = f"{folder}/_delta_log"  # a run that was killed may have made it, and nothing in it
+        if not (self._lake.exists(_file(log, 0)) or self._lake.exists(f"{log}/_last_checkpoint")):
+            return {}
+        found = self._spark.sql(f"SHOW TBLPROPERTIES {self._name(folder)}")
+        return {row["key"]: row["value"] for row in found.collect()}
 
     def _needs_feed(self, folder: str) -> bool:
         return self.change_feed and not folder.startswith(f"{CHANGES}/")
@@ -161,8 +185,11 @@ def _user_metadata(actions: list[dict[str, Any]]) -> str | None:
 
 def _replaces(actions: list[dict[str, Any]]) -> bool:
     """Whether a commit has created the table, or replaced its rows and columns as a whole."""
-    operation = next((each["commitInfo"].get("operation", "") for each in actions if "commitInfo" in each), "")
-    return operation.startswith(("CREATE", "REPLACE"))
+    return _operation(actions).startswith(("CREATE", "REPLACE"))
+
+
+def _operation(actions: list[dict[str, Any]]) -> str:
+    return next((str(each["commitInfo"].get("operation", "")) for each in actions if "commitInfo" in each), "")
 
 
 def _changes(action: dict[str, Any]) -> bool:

@@ -22,6 +22,10 @@ _NOTE = "cdc_lake"
 _RESERVED = frozenset({
     "_deleted", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number",
 })  # fmt: skip
+# Columns that Spark's MERGE adds to the rows of the table. With one of them in the table it fails, or writes other
+# values into it without an error.
+_OF_MERGE = frozenset({"__row_operation", "__row_from_source", "__row_from_target", "__row_id"})
+_ALSO_OF_MERGE = "__original_row_id"  # begins the names of such columns, too
 _KEPT_SECONDS = 7 * 86_400  # as Delta does by default
 _ONLY_FILES = "replace"  # a snapshot with this operation contains the same rows in other files
 
@@ -118,6 +122,11 @@ class IcebergTables:
     def unfit(self, columns: Sequence[str]) -> str:
         """Returns the reason why no table can have these columns; empty if a table can have them."""
         return unfit(columns, _RESERVED, in_files)
+
+    def merges(self, columns: Sequence[str]) -> bool:
+        """Whether rows can be merged into a table with these columns."""
+        names = [name.lower() for name in columns]
+        return not _OF_MERGE.intersection(names) and not any(name.startswith(_ALSO_OF_MERGE) for name in names)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Replaces the rows and columns of the table by ``rows``."""

@@ -93,6 +93,10 @@ class ParquetTables:
         """Returns the reason why no table can have these columns; empty if a table can have them."""
         return unfit(columns, ())
 
+    def merges(self, columns: Sequence[str]) -> bool:
+        """Whether rows can be merged into a table with these columns."""
+        return True
+
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Replaces the rows and columns of the table by ``rows``."""
         self._commit(rows, folder, note, keeping=(), commits=1)

@@ -38,6 +38,8 @@ def test_the_note_of_a_delta_table_counts_until_rows_change(tmp_path: Path, sinc
     assert tables.written("d/t", since) == Written(1, NOTE)
     commit(tmp_path, 2, SAME_ROWS, {"remove": {"path": "a.parquet", "dataChange": False}})
     assert tables.written("d/t", since) == Written(1, NOTE), "files were only put together"
+    commit(tmp_path, 3, {"metaData": {"schemaString": "…"}}, operation="SET TBLPROPERTIES")
+    assert tables.written("d/t", since) == Written(1, NOTE), "a property was set"
     commit(tmp_path, 3, {"metaData": {"schemaString": "…"}})
     assert tables.written("d/t", since) == Written(3, None)
     commit(tmp_path, 4, ROWS, note=NOTE)
@@ -140,3 +142,22 @@ def test_columns_that_are_one_to_spark() -> None:
     for names in (("ı", "i"), ("a", "A"), ("ſ", "s"), ("K", "\N{KELVIN SIGN}"), ("µ", "μ")):
         assert "become one" in unfit(names, ()), names
     assert unfit(["ß", "ss", "é", "e", "ẞ2"], ()) == ""
+
+
+def test_into_which_columns_rows_are_merged(tmp_path: Path) -> None:
+    delta = DeltaTables(None, LocalFolder(tmp_path))  # type: ignore[arg-type]
+    for columns in (["id", "_Row_Dropped_"], ["packedCdc"]):
+        assert not delta.merges(columns)
+    assert delta.merges(["id", "_dropped", "__row_operation"])
+    iceberg = of_folder(tmp_path)
+    for columns in (["id", "__Row_Operation"], ["__original_row_id_c"]):
+        assert not iceberg.merges(columns)
+    assert iceberg.merges(["id", "row_operation", "_row_dropped_"])
+
+
+def test_the_feed_of_delta_takes_more_names(tmp_path: Path) -> None:
+    tables = DeltaTables(None, LocalFolder(tmp_path))  # type: ignore[arg-type]
+    columns = ["id", "__is_CDC"]
+    assert not tables.unfit(columns)
+    tables.change_feed = True
+    assert "__is_CDC" in tables.unfit(columns)
