@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from cdc.config.toml_tables import parsed, resolved, text_of
 from cdc.errors import UserError
@@ -23,6 +23,8 @@ REST, HIVE = "rest", "hive"
 _DATABASE = "{database}"
 _OWN = frozenset({"cache-enabled", "catalog-impl"})  # properties that this program sets, or that contradict ``type``
 _CHANGES, _DROPPED = "_history", "_dropped"  # added to the last level of a namespace
+# Iceberg waits for an answer for ever by default, and no signal ends that.
+_PATIENCE = {"rest.client.socket-timeout-ms": "300000"}
 _LONGEST = 100  # Hive's names of databases have up to 128 characters
 
 
@@ -40,6 +42,11 @@ class CatalogFile:
     def uri(self) -> str:
         """The address of the catalog."""
         return self.properties["uri"]
+
+    def settings(self) -> dict[str, str]:
+        """Returns all properties with which Iceberg opens the catalog."""
+        patience = _PATIENCE if self.kind == REST else {}
+        return {**patience, **self.properties, "type": self.kind, "cache-enabled": "false"}
 
     def identity(self) -> str:
         """Describes the place of the tables, without secrets. Another place has another identity."""
@@ -60,7 +67,10 @@ class CatalogFile:
         return f"{self._namespace(database, _DROPPED)}.{self._name(f'{table}~{sequence}')}"
 
     def _namespace(self, database: str, suffix: str) -> str:
-        return self.namespace.replace(_DATABASE, self._name(database)) + suffix
+        text = self.namespace.replace(_DATABASE, self._name(database))
+        if self.kind == HIVE and len(text) > _LONGEST + 17:
+            text = f"{text[:_LONGEST]}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        return text + suffix
 
     def _name(self, encoded: str) -> str:
         """Converts a name of a folder to a name for this kind of catalog. Hive has no upper case, and only letters,
@@ -97,13 +107,23 @@ def _require_address(path: Path, uri: str, kind: str) -> None:
     """Raises UserError if ``uri`` is no address, or has parts that may be secrets: it becomes part of the lake's state,
     and of messages.
     """
-    parts = [urlsplit(each) for each in uri.split(",")]
+    parts = [_address(each) for each in (uri.split(",") if kind == HIVE else [uri])]
     if not all(part.netloc and part.scheme in (("thrift",) if kind == HIVE else ("http", "https")) for part in parts):
         example = "thrift://metastore:9083" if kind == HIVE else "https://catalog:8181/api"
         raise _invalid(path, "uri", "it is no address of such a catalog", f'uri = "{example}"')
     if any(part.username is not None or part.query or part.fragment for part in parts):
         hint = "write a secret as a property, such as token or credential"
         raise _invalid(path, "uri", "the address of a catalog is shown, so it can't have a user or parameters", hint)
+
+
+def _address(uri: str) -> SplitResult:
+    """Parses an address; returns an empty one if it is none."""
+    try:
+        found = urlsplit(uri)
+        is_one = found.port != 0 and re.fullmatch("[!-~]+", uri) is not None
+    except ValueError:  # of the port, or of an address with brackets
+        is_one = False
+    return found if is_one else urlsplit("")
 
 
 def _flat(content: Mapping[str, Any], path: Path, before: str = "") -> Iterator[tuple[str, str]]:

@@ -15,9 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.errors import UserError
+from cdc.errors import CdcError, UserError
 from cdc.lake.commits import Note, Written
 from cdc.lake.folder import CHANGES, State, folder
+from cdc.lake.formats.iceberg_catalog import NotOurs
 from cdc.lake.new_records import Arrived
 from cdc.lake.rows import of_error
 from cdc.model.names import Uri
@@ -76,9 +77,11 @@ class ChangeTables:
     # maps each folder to the newest version that was read; older versions need not be read again
     _newest: dict[str, int] = field(default_factory=dict)
 
-    def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:
+    def appends(
+        self, arrived: Arrived, state: State, acts: Iterable[Act], refused: dict[Name, CdcError]
+    ) -> list[Append]:
         """Finds the changes to append for each table, up to the run's sequence; ``acts`` are all statements up to that
-        sequence.
+        sequence. Adds to ``refused`` the tables whose table of changes would be one that the catalog has already.
 
         Raises UserError if the topics lack some of the changes, if a table of changes already contains later changes,
         or if another program has written to it.
@@ -89,7 +92,11 @@ class ChangeTables:
             name = table_name(uri)
             if name is None or not self.selects(name):
                 continue
-            base = self._base(name, arrived.upto)
+            try:
+                base = self._base(name, arrived.upto)
+            except NotOurs as error:
+                refused[name] = error
+                continue
             missing = tuple(act for act in of_name(name) if act.sequence > base)
             if last > base or missing:
                 again = state.last.get(uri, -1) > base

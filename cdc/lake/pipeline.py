@@ -260,7 +260,8 @@ class Lake:
         refused: dict[Name, CdcError] = dict(refused_tables(history, upto, arrived.last, self.selects))
         refused |= self._of_one_name(names)
         steps = self._certain(self._steps(known, names, refused), known, arrived, refused)
-        append = self._appending(arrived, history.upto(upto))
+        append = self._appending(arrived, history.upto(upto), refused)
+        steps = [step for step in steps if step.name not in refused]
         self._write(steps, arrived, refused)
         append()
         self._tell(refused, upto)
@@ -421,11 +422,12 @@ class Lake:
         except (PySparkException, Py4JError) as error:  # a Py4JError means that a task failed while it wrote
             raise of_error(error, step.name) from error
 
-    def _appending(self, arrived: Arrived, acts: Iterable[Act]) -> Callable[[], None]:
+    def _appending(self, arrived: Arrived, acts: Iterable[Act], refused: dict[Name, CdcError]) -> Callable[[], None]:
         """Returns a function that appends the changes to the tables of changes. If changes can't be appended, raises
-        UserError at once, before anything is written."""
+        UserError at once, before anything is written; or adds the table to ``refused`` if the catalog has a table of
+        others, or another one of this lake, in the place of its table of changes."""
         changes = self.changes
-        steps = changes.appends(arrived, self.state, acts) if changes else []
+        steps = changes.appends(arrived, self.state, acts, refused) if changes else []
 
         def append() -> None:
             for step in steps:
@@ -433,6 +435,8 @@ class Lake:
                 try:
                     assert changes is not None  # without ``changes`` there are no steps
                     changes.append(step, arrived)
+                except NotOurs as error:  # made meanwhile, perhaps by this run
+                    refused[step.name] = error
                 except (PySparkException, Py4JError) as error:
                     raise of_error(error, step.name) from error
                 self.passed("after", f"changes of {'.'.join(step.name)}")

@@ -45,6 +45,7 @@ __all__ = [
     "frame_of_plan",
     "hadoop_settings",
     "has_stopped",
+    "java_causes",
     "java_class",
     "java_errors",
     "java_session",
@@ -163,12 +164,17 @@ def java_class(spark: SparkSession, name: str) -> Any:
 
 def java_errors(error: Exception) -> list[str]:
     """Returns the names of the Java classes of an error that Spark has raised, and of its causes."""
+    return [name for name, _ in java_causes(error)]
+
+
+def java_causes(error: Exception) -> list[tuple[str, str]]:
+    """Returns the Java class and the message of an error that Spark has raised, and of its causes."""
     raised: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    names: list[str] = []
-    while raised is not None and len(names) < _MOST_CAUSES:
-        names.append(str(raised.getClass().getName()))
+    found: list[tuple[str, str]] = []
+    while raised is not None and len(found) < _MOST_CAUSES:
+        found.append((str(raised.getClass().getName()), str(raised.getMessage())))
         raised = raised.getCause()
-    return names
+    return found
 
 
 _MOST_CAUSES = 20

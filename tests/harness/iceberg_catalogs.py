@@ -79,6 +79,7 @@ class CatalogServer:
             "CATALOG_URI": f"jdbc:sqlite:{self.folder / 'catalog.db'}",
             "CATALOG_WAREHOUSE": self.warehouse,
             "CATALOG_REST_PORT": str(self.port),
+            "CATALOG_JDBC_SCHEMA__VERSION": "V1",  # which has views, too
         }
         return ["-cp", os.pathsep.join(map(str, jars)), "org.apache.iceberg.rest.RESTCatalogServer"], own
 

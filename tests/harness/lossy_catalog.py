@@ -1,5 +1,8 @@
-"""An HTTP proxy in front of a REST catalog which passes a commit on and loses the answer, as a failing gateway does."""
+"""An HTTP proxy in front of a REST catalog which passes a commit on and loses the answer, as a failing gateway does, or
+refuses requests, as a catalog does in which a user has few rights.
+"""
 
+import json
 import threading
 import urllib.error
 import urllib.request
@@ -12,7 +15,8 @@ __all__ = ["LossyCatalog", "lossy_catalog"]
 
 class LossyCatalog(ThreadingHTTPServer):
     """``losing`` is the status with which commits are answered although the server has taken them; none if 0. ``lost``
-    counts them.
+    counts them. ``refused`` maps parts of paths to the status and the error with which requests are answered that are
+    not passed on.
     """
 
     daemon_threads = True
@@ -21,6 +25,7 @@ class LossyCatalog(ThreadingHTTPServer):
     def __init__(self, server: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.server, self.losing, self.lost = server, 0, 0
+        self.refused: dict[str, tuple[int, str]] = {}
 
     @property
     def uri(self) -> str:
@@ -33,8 +38,17 @@ _OWN = ("host", "connection", "accept-encoding")
 class _Handler(BaseHTTPRequestHandler):
     server: LossyCatalog
 
-    def _pass_on(self) -> None:
+    def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        refusal = next((each for part, each in self.server.refused.items() if part in self.path), None)
+        if refusal is None:
+            self._write(*self._passed_on(body))
+        else:
+            code, name = refusal
+            text = json.dumps({"error": {"message": "refused by the test", "type": name, "code": code}})
+            self._write(code, text.encode(), "application/json")
+
+    def _passed_on(self, body: bytes | None) -> tuple[int, bytes, str | None]:
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
         asked = urllib.request.Request(f"{self.server.server}{self.path}", body, headers, method=self.command)
         try:
@@ -46,6 +60,9 @@ class _Handler(BaseHTTPRequestHandler):
         if is_commit and self.server.losing:
             self.server.lost += 1
             status, text, kind = self.server.losing, b"lost", "text/plain"
+        return status, text, kind
+
+    def _write(self, status: int, text: bytes, kind: str | None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind or "application/json")
         self.send_header("Content-Length", str(len(text)))
@@ -53,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(text)
 
-    do_GET = do_POST = do_HEAD = do_DELETE = _pass_on
+    do_GET = do_POST = do_HEAD = do_DELETE = _answer
 
     def log_message(self, *_: object) -> None:
         """Logs nothing."""

@@ -15,6 +15,7 @@ from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
+from cdc.errors import UserError
 from cdc.lake.catalog_file import CatalogFile
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import LakeFolder
@@ -120,15 +121,20 @@ def follows(pair: Pair, lake_spark: SparkSession, tmp_path: Path, server: Catalo
         "CREATE TABLE cased (id INT PRIMARY KEY)", "INSERT INTO cased VALUES (1)",
         "CREATE TABLE Cased (id INT PRIMARY KEY)", "INSERT INTO Cased VALUES (2)",
         "CREATE TABLE theirs (id INT PRIMARY KEY)", "INSERT INTO theirs VALUES (1)",
+        "CREATE TABLE taken (id INT PRIMARY KEY)", "INSERT INTO taken VALUES (1)",
     )  # fmt: skip
     lake = opened()
     theirs = f"{lake.catalog.name}.{database}.theirs"
     lake_spark.sql(f"CREATE NAMESPACE {lake.catalog.name}.{database}")
     lake_spark.sql(f"CREATE TABLE {theirs} USING iceberg AS SELECT 99 AS other")
+    if server.kind == "rest":
+        lake_spark.sql(f"CREATE VIEW {lake.catalog.name}.{database}.taken AS SELECT 1 AS other")
+    else:
+        make_hive_table(lake_spark, server, database, "taken")
     refused = lake.refused()
     same = {(database, "cased"), (database, "Cased")} if server.kind == "hive" else set()
-    assert set(refused.names) == {(database, "theirs")} | same
-    assert refused.run.refused[database, "theirs"].code == "CDC-LAKE-CATALOG-TABLE"
+    assert set(refused.names) == {(database, "theirs"), (database, "taken")} | same
+    assert {refused.run.refused[database, name].code for name in ("theirs", "taken")} == {"CDC-LAKE-CATALOG-TABLE"}
     assert {refused.run.refused[name].code for name in same} <= {"CDC-LAKE-CATALOG-NAMES"}
     odd = lake.catalog.identifier(f"{database}/Odd~20~~e9~-1")
     assert lake.rows(f"{database}.orders") == Counter([(1, "a"), (2, "b")])
@@ -143,7 +149,7 @@ def follows(pair: Pair, lake_spark: SparkSession, tmp_path: Path, server: Catalo
 
     changed(
         "UPDATE orders SET name = 'B' WHERE id = 2", "INSERT INTO orders VALUES (3, 'c')", "DROP TABLE `Odd é-1`",
-        "DROP TABLE theirs", "DROP TABLE Cased",
+        "DROP TABLE theirs", "DROP TABLE taken", "DROP TABLE Cased",
     )  # fmt: skip
     lake.lake.passed = killed
     with pytest.raises(Killed):
@@ -188,6 +194,26 @@ def follows(pair: Pair, lake_spark: SparkSession, tmp_path: Path, server: Catalo
     lake.advance()
     assert lake.rows(f"{database}.orders") == Counter([(5,)]), "a table of others is not renamed either"
     lake.folder.close()
+
+
+def make_hive_table(spark: SparkSession, server: CatalogServer, database: str, table: str) -> None:
+    """Makes a table that is none of Iceberg."""
+    jvm: Any = spark._jvm
+    api = jvm.org.apache.hadoop.hive.metastore.api
+    settings = jvm.org.apache.hadoop.hive.conf.HiveConf()
+    made, stored, form = api.Table(), api.StorageDescriptor(), api.SerDeInfo()
+    settings.set("hive.metastore.uris", server.uri)
+    form.setSerializationLib("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")
+    stored.setSerdeInfo(form)
+    columns = jvm.java.util.ArrayList()
+    columns.add(api.FieldSchema("other", "int", ""))
+    stored.setCols(columns)
+    made.setDbName(database)
+    made.setTableName(table)
+    made.setSd(stored)
+    made.setParameters(jvm.java.util.HashMap())
+    made.setPartitionKeys(jvm.java.util.ArrayList())
+    jvm.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(settings).createTable(made)
 
 
 def test_a_rest_catalog_that_is_away(pair: Pair, lake_spark: SparkSession, tmp_path: Path, rest: CatalogServer) -> None:
@@ -237,6 +263,92 @@ def goes_on(pair: Pair, lake_spark: SparkSession, tmp_path: Path, server: Catalo
     lake.lake.passed = lambda point, table: None
     lake.advance()
     assert lake.rows(f"{database}.orders") == Counter([(2,), (3,)])
+    lake.folder.close()
+
+
+def test_a_catalog_that_refuses(pair: Pair, lake_spark: SparkSession, tmp_path: Path, rest: CatalogServer) -> None:
+    """A user may lack rights, and a catalog may rename no tables. `make test` has
+    test_lake.test_a_lake_follows_its_leader.
+    """
+    database = "a_catalog_that_refuses"
+
+    def changed(*statements: str) -> None:
+        pair.on_leader(*statements, database=database)
+        run_well("cdc-producer", pair.source, "--until-current")
+
+    changed("CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    changed("CREATE TABLE old (id INT PRIMARY KEY)", "INSERT INTO old VALUES (1)")
+    with lossy_catalog(rest.uri) as proxy:
+        file = CatalogFile("rest", {"uri": proxy.uri, "rest.client.max-retries": "1"})
+        lake = Opened(lake_spark, pair.source, tmp_path / "lake", file, database)
+
+        def refuses(part: str, status: int, name: str) -> str:
+            proxy.refused = {part: (status, name)}
+            with pytest.raises(UserError, match="refused by the test") as refused:
+                lake.advance()
+            proxy.refused = {}
+            assert refused.value.code == "CDC-LAKE-CATALOG-REFUSES"
+            return str(refused.value)
+
+        refuses("/v1/", 401, "NotAuthorizedException")
+        refuses("/tables/orders", 403, "ForbiddenException")
+        assert lake.advance().counts["written"] == 2
+        changed("DROP TABLE old", "INSERT INTO orders VALUES (2)")
+        for status, name in ((501, "UnsupportedOperationException"), (403, "ForbiddenException")):
+            assert f"table {database}.old of catalog" in refuses("/tables/rename", status, name)
+        proxy.refused = {"/tables/rename": (501, "UnsupportedOperationException")}
+        lake_spark.sql(f"DROP TABLE {lake.catalog.name}.{database}.old")
+        lake.advance()
+        assert lake.names(database) == {"orders"}
+        assert lake.rows(f"{database}.orders") == Counter([(1,), (2,)])
+        lake.folder.close()
+
+
+def test_tables_of_changes_with_one_name(
+    pair: Pair, lake_spark: SparkSession, tmp_path: Path, rest: CatalogServer, hive: CatalogServer
+) -> None:
+    """Those of a lake whose leader has a database that is called as one of changes, and of tables of one name in Hive.
+    `make test` has the refusals in unit tests.
+    """
+    database = "tables_of_changes_with_one_name"
+    pair.on_leader(
+        f"CREATE DATABASE {database}_history", f"CREATE TABLE {database}_history.orders (id INT PRIMARY KEY)",
+        f"INSERT INTO {database}_history.orders VALUES (7)", "CREATE TABLE orders (id INT PRIMARY KEY)",
+        "INSERT INTO orders VALUES (1)", "CREATE TABLE Other (id INT PRIMARY KEY)", "INSERT INTO Other VALUES (2)",
+        "CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO other VALUES (3)",
+        "CREATE TABLE free (id INT PRIMARY KEY)", "INSERT INTO free VALUES (4)", database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    for server in (rest, hive):
+        file = CatalogFile(server.kind, {"uri": server.uri, "warehouse": server.warehouse})
+        lake = Opened(lake_spark, pair.source, tmp_path / server.kind, file, database)
+        assert lake.lake.changes is not None
+        lake.lake.changes.selects = lake.lake.selects
+        of_case = {(database, "Other"), (database, "other")} if server.kind == "hive" else set()
+        for _ in range(2):
+            refused = lake.refused()
+            assert set(refused.names) == {(database, "orders")} | of_case
+            assert {why.code for why in refused.run.refused.values()} == {"CDC-LAKE-CATALOG-NAMES"}
+        assert lake.rows(f"{database}_history.orders") == Counter([(7,)])
+        assert lake.rows(f"{database}.free") == Counter([(4,)])
+        assert lake.rows(f"{database}_history.free", "op") == Counter([("statement",), ("insert",)])
+        lake.folder.close()
+    pair.on_leader(f"DROP DATABASE {database}_history")
+
+
+def test_a_metastore_that_refuses(pair: Pair, lake_spark: SparkSession, tmp_path: Path, hive: CatalogServer) -> None:
+    """It answers with the same exception that a client has for one that is away. `make test` has
+    test_lake.test_a_lake_follows_its_leader.
+    """
+    database = "a_metastore_that_refuses"
+    pair.on_leader("CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1)", database=database)
+    run_well("cdc-producer", pair.source, "--until-current")
+    (tmp_path / "no-folder").touch()
+    file = CatalogFile("hive", {"uri": hive.uri, "warehouse": (tmp_path / "no-folder/warehouse").as_uri()})
+    lake = Opened(lake_spark, pair.source, tmp_path / "lake", file, database)
+    with pytest.raises(UserError, match="no-folder") as refused:
+        lake.advance()
+    assert refused.value.code == "CDC-LAKE-CATALOG-REFUSES"
     lake.folder.close()
 
 

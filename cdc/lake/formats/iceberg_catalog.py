@@ -16,21 +16,30 @@ from pyspark.sql import DataFrameWriterV2, SparkSession
 from cdc.errors import CdcError, ServerGone, UserError
 from cdc.lake.catalog_file import CatalogFile
 from cdc.spark.job.output import root_cause
-from cdc.spark.private_names import java_class, java_errors, java_session, make_active, set_hidden
+from cdc.spark.private_names import java_causes, java_class, java_errors, java_session, make_active, set_hidden
 
 __all__ = ["CatalogGone", "NotOurs", "SharedCatalog"]
 
 _LAKE, _TABLE = "cdc_lake.owner", "cdc_lake.table"
 _ICEBERG = "org.apache.iceberg.exceptions."
 _ABSENT = frozenset(_ICEBERG + name for name in ("NoSuchTableException", "NoSuchNamespaceException"))
+_OF_ANOTHER_FORMAT = _ICEBERG + "NoSuchIcebergTableException"
+_THERE = frozenset({
+    _ICEBERG + "AlreadyExistsException", "org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException",
+})  # fmt: skip
 _REFUSING = frozenset(
     _ICEBERG + name for name in ("NotAuthorizedException", "ForbiddenException", "BadRequestException")
 )
+_UNSUPPORTED = "java.lang.UnsupportedOperationException"  # not every catalog renames tables
+_UNKNOWN = _ICEBERG + "CommitStateUnknownException"
+_META = "org.apache.hadoop.hive.metastore.api.MetaException"
+_NOT_CONNECTED = "Could not connect to meta store"  # begins the message of a MetaException that a client itself raises
+_TRANSPORT = "org.apache.thrift.transport.TTransportException"
 _GONE = frozenset({
     *(_ICEBERG + name for name in ("ServiceUnavailableException", "ServiceFailureException", "RESTException",
-                                   "CommitStateUnknownException", "CommitFailedException")),
-    "org.apache.iceberg.hive.RuntimeMetaException", "org.apache.hadoop.hive.metastore.api.MetaException",
-    "org.apache.thrift.transport.TTransportException",
+                                   "CommitFailedException")),
+    _UNKNOWN,
+    "org.apache.iceberg.hive.RuntimeMetaException", _META, _TRANSPORT,
 })  # fmt: skip
 
 
@@ -52,8 +61,7 @@ class SharedCatalog:
         # A Spark session keeps each catalog that it has opened under its name.
         self.name = f"cdc_lake_{hashlib.sha256(f'{owner} {file.identity()}'.encode()).hexdigest()[:12]}"
         prefix = f"spark.sql.catalog.{self.name}"
-        own = {**file.properties, "type": file.kind, "cache-enabled": "false"}
-        set_hidden(spark, f"{prefix}.", {f"{prefix}.{key}": value for key, value in own.items()})
+        set_hidden(spark, f"{prefix}.", {f"{prefix}.{key}": value for key, value in file.settings().items()})
         spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
 
     def identifier(self, folder: str) -> str:
@@ -79,8 +87,14 @@ class SharedCatalog:
                 writer.replace()
                 return
             self._make_namespace(self.identifier(folder))
-            # Fails if another program creates the table meanwhile. CREATE OR REPLACE would replace that table.
-            writer.create()
+            # Fails if there is a view of that name, or if another program creates the table meanwhile. CREATE OR
+            # REPLACE would replace that table.
+            try:
+                writer.create()
+            except (PySparkException, Py4JError) as error:
+                if _THERE.intersection(java_errors(error)):
+                    raise self._taken(folder, ", or the view, that is there") from error
+                raise
 
     def require_own(self, folder: str) -> None:
         """Raises NotOurs if the table is not one that this lake has made."""
@@ -103,8 +117,20 @@ class SharedCatalog:
                 again += 1
                 target = f"{wanted}_{again}"
             self._make_namespace(target)
-            self._catalog().renameTable(self._parsed(self.identifier(folder)), self._parsed(target))
+            self._rename(self.identifier(folder), target)
             return target
+
+    def _rename(self, identifier: str, target: str) -> None:
+        try:
+            self._catalog().renameTable(self._parsed(identifier), self._parsed(target))
+        except (PySparkException, Py4JError) as error:
+            if not (_REFUSING | {_UNSUPPORTED}).intersection(java_errors(error)):
+                raise
+            raise UserError(
+                f"the catalog refuses to rename a table that the leader has no longer: {root_cause(error)[:300]}",
+                code="CDC-LAKE-CATALOG-REFUSES", where=f"table {identifier} of catalog {self._file.uri}",
+                hint=f"drop it there, or allow that it is renamed to {target}",
+            ) from error  # fmt: skip
 
     @contextmanager
     def committing(self) -> Iterator[None]:
@@ -119,10 +145,13 @@ class SharedCatalog:
             raise
 
     def _error(self, error: Exception) -> CdcError | None:
-        names, message = java_errors(error), root_cause(error)[:300]
-        if _REFUSING.intersection(names):
+        causes, message = java_causes(error), root_cause(error)[:300]
+        names = [name for name, _ in causes]
+        of_metastore = _of_metastore(causes)
+        if of_metastore or _REFUSING.intersection(names):
             return UserError(
-                f"the catalog refuses: {message}", code="CDC-LAKE-CATALOG-REFUSES", where=f"catalog {self._file.uri}",
+                f"the catalog refuses: {of_metastore or message}", code="CDC-LAKE-CATALOG-REFUSES",
+                where=f"catalog {self._file.uri}",
                 hint="correct the file that --catalog names, or the rights in the catalog",
             )  # fmt: skip
         if _GONE.intersection(names):
@@ -138,22 +167,28 @@ class SharedCatalog:
         try:
             table = self._catalog().loadTable(self._parsed(identifier))
         except Py4JError as error:
-            if _ABSENT.intersection(java_errors(error)[:1]):
+            names = java_errors(error)[:1]
+            if _ABSENT.intersection(names):
                 return None
+            if _OF_ANOTHER_FORMAT in names:  # Hive has tables of other formats, and views
+                raise self._taken(folder, " (it is none of Iceberg)") from error
             raise
         properties = table.properties()
         if properties.get(_LAKE) != self._owner:
-            raise NotOurs(
-                "this lake has not made the table", code="CDC-LAKE-CATALOG-TABLE",
-                where=f"table {identifier} of catalog {self._file.uri}",
-                hint="rename or drop it there, take another namespace for a new lake, or leave it out with --without",
-            )  # fmt: skip
+            raise self._taken(folder)
         if properties.get(_TABLE) != folder:
             raise NotOurs(
                 f"the table is {properties.get(_TABLE)} of this lake, and can't be {folder}, too",
                 code="CDC-LAKE-CATALOG-NAMES", where=f"table {identifier} of catalog {self._file.uri}", hint=_RENAME,
             )  # fmt: skip
         return table
+
+    def _taken(self, folder: str, more: str = "") -> NotOurs:
+        return NotOurs(
+            f"this lake has not made the table{more}", code="CDC-LAKE-CATALOG-TABLE",
+            where=f"table {self.identifier(folder)} of catalog {self._file.uri}",
+            hint="rename or drop it there, take another namespace for a new lake, or leave it out with --without",
+        )  # fmt: skip
 
     def one_name(self, folders: list[str]) -> dict[str, UserError]:
         """Maps each of the ``folders`` whose table would have the same name in the catalog as another one to the
@@ -183,6 +218,17 @@ class SharedCatalog:
 
     def _parsed(self, identifier: str) -> Any:
         return java_class(self._spark, "org.apache.iceberg.catalog.TableIdentifier").parse(identifier)
+
+
+def _of_metastore(causes: list[tuple[str, str]]) -> str:
+    """Returns the reason why a Hive metastore has refused what was asked of it; empty if none of the ``causes`` is its
+    answer. With most of its own errors a metastore answers with the same exception, whatever the error is.
+    """
+    names = [name for name, _ in causes]
+    if _TRANSPORT in names or _UNKNOWN in names:
+        return ""
+    texts = (text for name, text in causes if name == _META and _NOT_CONNECTED not in text)
+    return next(texts, "")[:300]
 
 
 _RENAME = "rename one of the tables on the leader, or leave one out with --without"

@@ -34,6 +34,8 @@ def test_properties_are_those_of_iceberg(tmp_path: Path, monkeypatch: pytest.Mon
         "uri": "https://catalog:8181/api", "warehouse": "lake", "token": "of-the-environment",
         "s3.path-style-access": "true", "rest.client.max-retries": "3",
     }  # fmt: skip
+    assert file.settings().items() > {**file.properties, "type": "rest", "cache-enabled": "false"}.items()
+    assert int(file.settings()["rest.client.socket-timeout-ms"]) > 0, "without it Iceberg waits for ever"
     assert file.identity() == "rest https://catalog:8181/api warehouse lake namespace raw.{database}"
     assert "of-the-environment" not in repr(file)
     assert file.identifier("shop/orders") == "raw.shop.orders"
@@ -49,6 +51,10 @@ def test_properties_are_those_of_iceberg(tmp_path: Path, monkeypatch: pytest.Mon
         ('type = "rest"', "no address"),
         ('type = "rest"\nuri = "thrift://a:9083"', "no address"),
         ('type = "hive"\nuri = "http://a"', "no address"),
+        ('type = "rest"\nuri = "http://[::1"', "no address"),
+        ('type = "rest"\nuri = "http://a:99999"', "no address"),
+        ('type = "rest"\nuri = "http://a:b"', "no address"),
+        ('type = "rest"\nuri = "http://a /b"', "no address"),
         ('type = "rest"\nuri = "https://user:sekrit-word@a"', "can't have a user"),
         ('type = "rest"\nuri = "https://a/?token=sekrit-word"', "can't have a user"),
         ('type = "rest"\nuri = "https://a"\ncache-enabled = true', "sets this property itself"),
@@ -65,9 +71,9 @@ def test_what_is_refused(tmp_path: Path, text: str, told: str) -> None:
     assert "sekrit-word" not in str(error.value)
 
 
-@given(database=NAMES, table=NAMES)
-def test_hive_takes_each_name(database: str, table: str) -> None:
-    of_hive = CatalogFile(HIVE, {"uri": "thrift://a:9083"})
+@given(database=NAMES, table=NAMES, namespace=st.sampled_from(["{database}", "a_name_of_a_namespace_{database}"]))
+def test_hive_takes_each_name(database: str, table: str, namespace: str) -> None:
+    of_hive = CatalogFile(HIVE, {"uri": "thrift://a:9083"}, namespace)
     for each in (folder(database, table), f"{CHANGES}/{folder(database, table)}"):
         levels = of_hive.identifier(each).split(".")
         assert len(levels) == 2

@@ -32,7 +32,7 @@ class Found:
 def appends(newest: Written | None, *, last: int = 12, cut: bool = False, acts: tuple[Act, ...] = ()) -> list[Append]:
     arrived = SimpleNamespace(upto=15, last={URI: last}, source=SimpleNamespace(cut=cut))
     tables = ChangeTables(cast(Any, Found(newest)), lambda name: True)
-    return tables.appends(cast(Arrived, arrived), STATE, acts)
+    return tables.appends(cast(Arrived, arrived), STATE, acts, {})
 
 
 def test_what_came_since_is_appended_once() -> None:
