@@ -9,7 +9,7 @@ from urllib.request import url2pathname
 
 from cdc.config.table_globs import TableGlobs
 from cdc.model.names import folded
-from cdc.service.command_line import add_common_options
+from cdc.service.command_line import add_common_options, positive
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.typed import Options
 
@@ -55,9 +55,14 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--at", metavar="SEQUENCE|GTID|TIME", help="as of then; a time without a zone is UTC")
     when.add_argument("--follow", action="store_true", help="continue with new records, until a signal")
-    add("--interval", type=float, default=5.0, metavar="SECONDS", help="with --follow, from run to run (%(default)s)")
     add(
-        "--maintain", type=float, metavar="HOURS", help="with --follow: so often merge small files, remove old versions"
+        "--interval", type=positive, default=5.0, metavar="SECONDS", help="with --follow, from run to run (%(default)s)"
+    )
+    add(
+        "--maintain",
+        type=positive,
+        metavar="HOURS",
+        help="with --follow: so often merge small files, remove old versions",
     )
     add("--metrics", metavar="[HOST:]PORT", help="with --follow: the address of /metrics and /healthz")
     add("--zero-dates", choices=["error", "null", "string"], default="error", help="dates that no calendar has")
@@ -76,10 +81,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _require_sound(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Ends the program with a message of the ``parser`` if an option lacks another one, or has an unfit value."""
-    if not options.interval > 0:
-        parser.error("--interval needs a number above 0")
-    if options.maintain is not None and not (options.follow and options.maintain > 0):
-        parser.error("--maintain needs --follow, and a number of hours above 0")
+    if options.maintain is not None and not options.follow:
+        parser.error("--maintain needs --follow")
     if options.catalog is not None and options.format != "iceberg":
         parser.error("--catalog needs --format iceberg")
     if options.change_feed and options.format != "delta":

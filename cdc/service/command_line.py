@@ -15,7 +15,7 @@ from cdc import __version__
 from cdc.errors import CdcError
 from cdc.model.values import visible
 
-__all__ = ["CheckList", "add_common_options", "not_negative"]
+__all__ = ["CheckList", "add_common_options", "not_negative", "positive"]
 
 _SHELLS = ("bash", "zsh")
 _MOST = 1_000_000_000
@@ -37,6 +37,18 @@ def not_negative(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) > _MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to {_MOST}")
     return int(text)
+
+
+def positive(text: str) -> float:
+    """Parses a number above 0, the value of an option. Raises ArgumentTypeError, also for numbers for which no program
+    can wait (``inf``)."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {_MOST}")
+    return number
 
 
 class _Completion(argparse.Action):

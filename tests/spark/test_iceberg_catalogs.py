@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -355,8 +356,10 @@ def test_a_metastore_that_refuses(pair: Pair, lake_spark: SparkSession, tmp_path
 def test_a_commit_of_which_nothing_is_known(
     pair: Pair, lake_spark: SparkSession, tmp_path: Path, rest: CatalogServer
 ) -> None:
-    """The catalog has committed, and its answer is lost. `make test` has test_lake.test_a_lake_follows_its_leader."""
-    database = "a_commit_of_which_nothing_is_known"
+    """The catalog has committed, and its answer is lost. Iceberg for Spark 4.1 and newer finds out by itself that a
+    commit to a table that was there before has been made. `make test` has test_lake.test_a_lake_follows_its_leader.
+    """
+    database, raising = "a_commit_of_which_nothing_is_known", 1 if lake_spark.version >= "4.1" else len(ROUNDS)
 
     def changed(*statements: str) -> None:
         pair.on_leader(*statements, database=database)
@@ -369,7 +372,7 @@ def test_a_commit_of_which_nothing_is_known(
             changed(*statements)
             lake.lake.passed = lambda point, table: setattr(proxy, "losing", 502 if point == "before" else proxy.losing)
             lost = proxy.lost
-            with pytest.raises(CatalogGone):
+            with pytest.raises(CatalogGone) if number < raising else suppress(CatalogGone):
                 lake.advance()
             assert proxy.lost > lost
             proxy.losing, lake.lake.passed = 0, lambda point, table: None

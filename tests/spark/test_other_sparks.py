@@ -16,7 +16,8 @@ TOOLS = {"deltalake", "hypothesis", "matplotlib", "pyarrow", "pyiceberg", "pytes
 # tests of small audits (test_tiny) count jobs: Spark 4.2 has one more.
 TESTS = (
     "tests/spark/test_private_names.py", "tests/spark/test_change_feed.py", "tests/spark/test_tables.py",
-    "tests/spark/test_tables_page.py", "tests/spark/test_lake.py", "tests/spark/test_seed.py",
+    "tests/spark/test_tables_page.py", "tests/spark/test_lake.py", "tests/spark/test_lake_names.py",
+    "tests/spark/test_delta_feed.py", "tests/spark/test_iceberg_catalogs.py", "tests/spark/test_seed.py",
     "tests/spark/test_cdc_audit.py", "tests/spark/test_state_layers.py", "tests/spark/test_verdicts.py",
     "tests/unit/service/test_spark_packages.py", "tests/unit/spark/test_connector.py",
 )  # fmt: skip

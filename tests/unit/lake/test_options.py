@@ -36,3 +36,20 @@ def test_only_iceberg_has_a_catalog(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_options(given)
     assert "--catalog needs --format iceberg" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "inf", "nan", "1e99", "soon"])
+def test_a_time_is_a_number_for_which_a_program_can_wait(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the audit are of the same type."""
+    for option in ("--interval", "--maintain"):
+        with pytest.raises(SystemExit):
+            parse_options(["leader.toml", "--to", "lake", "--follow", f"{option}={given}"])
+        assert f"argument {option}: '{given}' is not a number above 0" in capsys.readouterr().err
+
+
+def test_only_a_lake_that_follows_is_maintained(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["leader.toml", "--to", "lake", "--maintain", "0.5"]
+    assert parse_options([*given, "--follow"]).maintain == 0.5
+    with pytest.raises(SystemExit):
+        parse_options(given)
+    assert "--maintain needs --follow" in capsys.readouterr().err
