@@ -144,13 +144,13 @@ def test_a_follower_that_lacks_rows_is_not_promoted(copy: Copy, leader: MySql) -
     with copy.amid(leader, "b") as pair:
         run_well("cdc-consumer", pair.target, "--until-current")
     lost = write_profile(copy.folder, leader, copy.kafka, name="lost", topic=copy.name, database={"port": free_port()})
-    told = f"[CDC-PROMOTION-NOT-YET] a copy of tables has not ended, so rows may be missing: {copy.name}.b"
+    refusal = f"[CDC-PROMOTION-NOT-YET] a copy of tables has not ended, so rows may be missing: {copy.name}.b"
     # Other reasons against a promotion stay.
-    assert told in run("cdc-consumer", pair.target, "--promote", "--leader", pair.source).stdout
-    assert told in run("cdc-consumer", pair.target, "--promote").stdout
-    assert told not in run("cdc-consumer", pair.target, "--promote", "--leader", lost).stdout
+    assert refusal in run("cdc-consumer", pair.target, "--promote", "--leader", pair.source).stdout
+    assert refusal in run("cdc-consumer", pair.target, "--promote").stdout
+    assert refusal not in run("cdc-consumer", pair.target, "--promote", "--leader", lost).stdout
     copy.finish(leader)
-    assert told not in run("cdc-consumer", pair.target, "--promote").stdout
+    assert refusal not in run("cdc-consumer", pair.target, "--promote").stdout
 
 
 def test_a_table_is_renamed_into_the_filters(copy: Copy, leader: MySql) -> None:

@@ -1,10 +1,13 @@
-"""The command line of cdc-lake."""
+"""The command line of cdc-lake, and times in that of cdc-audit."""
 
 from pathlib import Path
 
 import pytest
 
 from cdc.lake.options import parse_options
+from cdc.spark.job.options import parse_options as audit_options
+
+AUDIT = ("--leader", "leader.toml", "--follower", "follower.toml", "--report", "report", "--state", "state")
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/lake", "s3a:/bucket", "hdfs://host:9000/lake"])
@@ -40,10 +43,13 @@ def test_only_iceberg_has_a_catalog(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("given", ["0", "-1", "inf", "nan", "1e99", "soon"])
 def test_a_time_is_a_number_for_which_a_program_can_wait(given: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of the audit are of the same type."""
     for option in ("--interval", "--maintain"):
         with pytest.raises(SystemExit):
             parse_options(["leader.toml", "--to", "lake", "--follow", f"{option}={given}"])
+        assert f"argument {option}: '{given}' is not a number above 0" in capsys.readouterr().err
+    for option in ("--watch", "--max-age"):
+        with pytest.raises(SystemExit):
+            audit_options("cdc-audit", [*AUDIT, f"{option}={given}"])
         assert f"argument {option}: '{given}' is not a number above 0" in capsys.readouterr().err
 
 
