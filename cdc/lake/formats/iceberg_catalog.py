@@ -93,7 +93,7 @@ class SharedCatalog:
                 writer.create()
             except (PySparkException, Py4JError) as error:
                 if _THERE.intersection(java_errors(error)):
-                    raise self._taken(folder, ", or the view, that is there") from error
+                    raise self._taken(folder, ", or the view, of this name") from error
                 raise
 
     def require_own(self, folder: str) -> None:
@@ -171,7 +171,7 @@ class SharedCatalog:
             if _ABSENT.intersection(names):
                 return None
             if _OF_ANOTHER_FORMAT in names:  # Hive has tables of other formats, and views
-                raise self._taken(folder, " (it is none of Iceberg)") from error
+                raise self._taken(folder, ", which has another format") from error
             raise
         properties = table.properties()
         if properties.get(_LAKE) != self._owner:
