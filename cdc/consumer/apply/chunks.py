@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from cdc.consumer.apply.row_by_row import RowByRow
-from cdc.consumer.errors import Refused, Unapplicable
+from cdc.consumer.errors import Interrupted, Refused, Unapplicable
 from cdc.consumer.follower.row_counts import MISPLACED, RangeRows, RowCounts, misplaced
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
@@ -83,6 +83,9 @@ class Chunks:
             self._run(_made(covering.emptying))
         except Refused as error:
             raise misplaced(covering.chunk) if error.code == MISPLACED else error from None
+        except Mismatch as error:
+            # The chunk is planned again, with the rows that the follower has in its range then.
+            raise Interrupted(f"someone else changes rows of a table that is being copied: {error}") from None
         self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: ChunkPlan) -> None:

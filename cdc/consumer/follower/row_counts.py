@@ -138,10 +138,9 @@ class RangeRows:
 
     def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
         """Raises Unapplicable if a row lies in a wrong partition, so that queries for the chunk's range would not find
-        it."""
+        it, or would find it and not delete it."""
         assert chunk.range is not None
-        after, through, _, piece, keys = chunk.range
-        begins = after is None and piece is None and (through is not None or keys is not None)
+        begins = chunk.range.after is None and chunk.range.piece is None
         if not begins or self._placed.get(chunk.uri) is schema:
             return
         uri, key = chunk.uri, [*map(identifier, chunk.key or ())]

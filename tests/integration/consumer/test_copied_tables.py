@@ -1,12 +1,15 @@
 """Tables that the producer copies into the stream: what the follower has becomes what the chunks say."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdc.sql.key_range import range_condition
 from tests.harness.topic import Body, Stage, number, text
+from tests.harness.wait import until
+from tests.harness.warm_start import WarmProcess
 
 pytestmark = pytest.mark.integration
 
@@ -106,6 +109,29 @@ def test_a_chunk_for_a_range_with_few_rows_is_written_as_a_whole_and_told_exactl
     assert "missing=540 different=20 extra=30" in log
     expected = [(f"r{n:04}", 8 if n == 8 else 0, n / 7, n) for n in range(2 * count)]
     assert stage.execute("SELECT k, v, w, j->'$.n' + 0 FROM t ORDER BY k") == expected
+
+
+def _waits(stage: Stage) -> bool:
+    """Whether a transaction on the follower waits for a row."""
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")
+        return bool(cursor.fetchone() == (1,))
+
+
+def test_rows_that_someone_else_deletes_while_a_chunk_is_applied(stage: Stage, tmp_path: Path) -> None:
+    """They are counted, and gone when the chunk would delete them. So the chunk is planned again."""
+    path = stage.create_table("t", "(k INT PRIMARY KEY, v INT)")
+    stage.apply()
+    stage.execute("INSERT INTO t VALUES (5, 5), (7, 7)", "COMMIT")
+    stage.topic.send(stage.topic.chunk(path, ["k", "v"], [number(1), number(1)], key=["k"], upto=[number(9)]))
+    with stage.follower.connect(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM t WHERE k = 5")
+        with (tmp_path / "log").open("wb") as log:
+            process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
+        until(lambda: _waits(stage), what="the wait for the row")
+        connection.commit()
+    assert process.wait() == 0, (tmp_path / "log").read_text()
+    assert stage.execute("SELECT * FROM t") == [(1, 1)]
 
 
 def test_few_rows_in_a_range_of_integers_are_told_exactly(stage: Stage) -> None:
