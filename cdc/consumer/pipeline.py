@@ -183,7 +183,8 @@ def _replicate(
                 if applied is not None:
                     totals = {"statements": ledger.applied, "left_out": ledger.left_out, "parked": stages.parking.count}
                     counters.applied(applied, conflicts=applier.conflicts, **totals)
-                    source.commit(applied.offsets, sequence=applied.last.sequence)
+                    is_chunk = applied.chunk is not None
+                    source.commit(applied.offsets, sequence=applied.last.sequence, chunk=is_chunk)
                     stages.renaming.committed(applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue

@@ -21,7 +21,7 @@ __all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
 
 _GROUPS = "cdc-consumer:"
 _LIST_SECONDS = 1.0  # seconds between two requests for new groups
-_LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 0.05
 # The pause between two requests is this multiple of the time that the last answer took. A group with many partitions
 # takes longer to answer.
 _SHARE = 4

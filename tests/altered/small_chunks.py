@@ -10,7 +10,8 @@ from tests.altered.replaced import replace
 def main() -> int:
     """The program, altered; its exit status where it comes to its end."""
     rows = int(sys.argv.pop(1))
-    replace(reader, "_FIRST_ROWS", rows)
+    replace(reader, "_FEWEST_FIRST", rows)
+    replace(reader, "_MOST_FIRST", rows)
     replace(reader, "_MOST_ROWS", 2 * rows)
     replace(reader, "_MOST_KEYS", rows)
     sys.argv[0] = "cdc-producer"

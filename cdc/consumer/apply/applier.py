@@ -154,17 +154,21 @@ class Applier:
             self._commit()
             self._session.keep()
             self._preparation.rest()
+            self._execution.rest()
             if not self._under_way:
                 # After a reconnection, the retries count as successful only when nothing is left to do.
                 self._retry.success()
 
     def _send(self, batch: Batch) -> None:
-        if self._preparation.needs_commit(batch):
+        if self._execution.running:
+            self._preparation.learn(batch)
+        beside = self._execution.admits(self._preparation.covers(batch)) and self._preparation.looks_beside()
+        if self._preparation.needs_commit(batch, beside=beside):
             self._commit()
         elif self._preparation.runs(batch):
             self._execution.settle()
         try:
-            planned = self._preparation.prepare(batch, self._execution.commit)
+            planned = self._preparation.prepare(batch, self._execution.commit, beside=beside)
         except (CdcError, Refused):
             # The earlier batches are committed now. If the connection is lost during the commit, all of them are
             # executed again.

@@ -6,13 +6,15 @@ from typing import Protocol
 from cdc.consumer.apply.parallel import ParallelExecutor
 from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.apply.serial import SerialExecutor
-from cdc.consumer.plan.planner import independent, row_operations
+from cdc.consumer.plan.footprint import Footprint, beside, chunk_footprint, footprint
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.model.record import Uri
 
 __all__ = ["Execution", "Executor"]
 
 _SERIAL_BATCHES = 64  # batches that are executed serially after a failed parallel run
+# After a chunk of a table copy, this many batches may be executed in parallel although they are not full. Otherwise the
+# changes that come between two chunks would end the parallel run.
+_AFTER_CHUNK = 8
 
 
 class Executor(Protocol):
@@ -37,9 +39,8 @@ class Execution:
     def __init__(self, serial: SerialExecutor, parallel: ParallelExecutor) -> None:
         self._serial = serial
         self._parallel = parallel
-        self._operations: dict[Uri, str] | None = (
-            None  # maps tables to the operations on them in the present run, or in the last batch; None if unknown
-        )
+        self._before: Footprint | None = None  # the rows that the last batch changes; None if they are unknown
+        self._after_chunk = 0  # the number of next batches that may be executed in parallel although they are not full
         self._serial_batches = 0  # the number of batches that must still be executed serially
 
     @property
@@ -87,22 +88,49 @@ class Execution:
         Until such a commit, ``Committed`` may have to read the checkpoint of another server over the first connection,
         but a parallel run would occupy this connection.
         """
-        self._operations = None
+        self._before = None
         executor: Executor = self._parallel if self._parallel.running else self._serial
         executor.recover(checkpoint)
 
     def prefer_serial(self) -> None:
         """Makes ``put`` execute the next batches serially, because a parallel run has failed."""
-        self._serial_batches, self._operations = _SERIAL_BATCHES, None
+        self._serial_batches, self._before = _SERIAL_BATCHES, None
+
+    @property
+    def running(self) -> bool:
+        """Whether batches are under way that are executed in parallel."""
+        return self._parallel.running
+
+    def admits(self, rows: Footprint | None) -> bool:
+        """Whether a batch that changes only these ``rows`` is independent of all batches under way, so that its rows
+        may be looked at on the follower before these have committed. There is no such batch while batches are executed
+        serially.
+        """
+        return rows is not None and self.running and beside(self._parallel.under_way, rows)
+
+    def rest(self) -> None:
+        """Closes the additional connections if they are idle for a while; must be called from time to time."""
+        self._parallel.rest()
 
     def _is_independent(self, batch: PlannedBatch) -> bool:
         """Whether the batch can be executed in parallel with the batches before it."""
-        before, self._operations = self._operations, None
-        if not self._parallel.usable or not batch.batch.full or self._serial_batches > 0:
+        before, self._before = self._before, None
+        is_chunk = batch.chunk is not None
+        self._after_chunk = _AFTER_CHUNK if is_chunk else max(self._after_chunk - 1, 0)
+        is_worth_it = batch.batch.full or (batch.batch.small and self._after_chunk > 0)
+        if not self._parallel.usable or not is_worth_it or self._serial_batches > 0:
             self._serial_batches = max(self._serial_batches - 1, 0)
             return False
-        operations = self._operations = row_operations(batch.steps, batch.shapes.__getitem__)
-        if operations is None or before is None or not independent(before, operations):
+        batch.footprint = self._before = self._footprint(batch)
+        if batch.footprint is None:
             return False
-        self._operations = before | operations
-        return True
+        if self._parallel.running:
+            return beside(self._parallel.under_way, batch.footprint)
+        return before is not None and beside([before], batch.footprint)
+
+    def _footprint(self, batch: PlannedBatch) -> Footprint | None:
+        if not batch.steps and batch.records:
+            return None  # the batch is refused, or has only to be noted
+        if batch.chunk is not None:
+            return chunk_footprint(batch.chunk.chunk, batch.shapes[batch.chunk.chunk.uri])
+        return footprint(batch.steps, batch.shapes.__getitem__, by_key=self._after_chunk > 0)

@@ -42,20 +42,34 @@ class LeaderTypes:
         self._types.clear()
         self._checked.clear()
 
-    def know(self, tables: Iterable[Uri]) -> bool:
-        """Whether the leader's types of all these tables are in memory, so that ``require_fit`` needs no query."""
+    def know(self, records: Iterable[Record], schema: Callable[[Uri], TableSchema]) -> bool:
+        """Whether ``require_fit`` needs no query for these records: the leader's types of all their tables are in
+        memory, and those with foreign keys were compared with the follower's definitions.
+        """
         if len(self._types) > _MOST_TABLES:
             self.forget()
-        return all(table in self._types for table in tables)
+        return all(record.uri in self._types and not self._asks(record, schema(record.uri)) for record in records)
+
+    def _asks(self, record: Record, schema: TableSchema) -> bool:
+        checked, _ = self._checked.get(record.uri, (None, {}))
+        return schema.related and (checked is not schema or self._are_new(record))
+
+    def _are_new(self, record: Record) -> bool:
+        return bool(record.types) and self._types.get(record.uri) != _types_of(record)
+
+    def learn(self, tables: Iterable[Uri], *, over: Session) -> None:
+        """Reads the stored types of these tables over another connection, while the own one is in use. Raises
+        Interrupted and Refused.
+        """
+        for table in tables:
+            if table not in self._types:
+                self._types[table] = self._stored(table, over)
 
     def note(self, records: Iterable[Record]) -> Iterator[Statement]:
         """Remembers the types in the records. Yields the statements that store them in the records' transaction."""
         for record in records:
-            if not record.types:
-                continue
-            types = dict(zip(record.columns, record.types, strict=False))
-            if self._types.get(record.uri) != types:
-                self._types[record.uri] = types
+            if self._are_new(record):
+                types = self._types[record.uri] = _types_of(record)
                 self._checked.pop(record.uri, None)
                 yield Statement(own_table.remember_types(self._session.schema, record.uri, types).encode())
 
@@ -85,7 +99,7 @@ class LeaderTypes:
             if schema.related:
                 require_no_keys_across(self._session, record, passes=self._passes)
             if table not in self._types:
-                self._types[table] = self._stored(table)
+                self._types[table] = self._stored(table, self._session)
             columns = misfits(self._types[table], schema.definitions)
             self._checked[table] = schema, columns
         if columns:
@@ -93,9 +107,13 @@ class LeaderTypes:
             refused = Refused(0, error.what)
             raise Unapplicable(error.what, code=error.code, record=record, refused=refused, hint=error.hint)
 
-    def _stored(self, table: Uri) -> Mapping[str, str]:
-        rows = self._session.rows(own_table.known_types(self._session.schema, table))
+    def _stored(self, table: Uri, session: Session) -> Mapping[str, str]:
+        rows = session.rows(own_table.known_types(session.schema, table))
         return own_table.parsed_types(rows[0][0]) if rows else {}
+
+
+def _types_of(record: Record) -> Mapping[str, str]:
+    return dict(zip(record.columns, record.types, strict=False))
 
 
 def column_error(table: Uri, columns: Mapping[str, tuple[str, str]]) -> PromiseError:

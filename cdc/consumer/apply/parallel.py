@@ -20,6 +20,7 @@ from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
+from cdc.consumer.plan.footprint import Footprint
 from cdc.consumer.plan.packets import FRONT_BYTES, Mismatch, Statement, check_counts, loads, packets
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.service.logs import event
@@ -32,6 +33,7 @@ _LOG = logging.getLogger("cdc.consumer")
 # the checkpoint's row lock may be long: the COMMIT of the previous batch holds that lock. That COMMIT may be slow, but
 # it waits for nothing in this program.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
+_IDLE_SECONDS = 10.0  # seconds after which an idle additional connection is closed
 _USUAL_WAIT = f"SET SESSION innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}".encode()
 
 
@@ -43,7 +45,8 @@ class ParallelExecutor:
     """An ``Executor`` that uses up to ``connections`` connections.
 
     A run is a series of batches that are executed in parallel, until all of them are committed. The additional
-    connections are open only during a run. After a failure ``failed`` is true, and only ``recover`` may be called.
+    connections stay open for a while after a run. After a failure ``failed`` is true, and only ``recover`` may be
+    called.
     """
 
     def __init__(self, session: Session, *, connections: int, prefetch: Prefetch) -> None:
@@ -63,11 +66,18 @@ class ParallelExecutor:
         """Whether a run has begun and not ended yet, or has failed; it occupies the first connection, too."""
         return bool(self._run) or self.failed
 
+    @property
+    def under_way(self) -> list[Footprint]:
+        """The rows of the batches that are perhaps not committed yet, oldest first."""
+        batches = [batch for _, batch in self._run]
+        return [_footprint(batch) for batch in ([self._committing] if self._committing else []) + batches]
+
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements of a batch. The batch must be independent of all other batches in the run.
+        """Sends the statements of a batch. The batch must be independent of all batches ``under_way``.
 
         Raises RunFailed, Interrupted.
         """
+        _footprint(batch)
         try:
             self._put(batch)
         except (Mismatch, Refused, Unapplicable, Interrupted) as error:
@@ -87,7 +97,13 @@ class ParallelExecutor:
                 self._run.popleft()
         except (Mismatch, Refused, Interrupted) as error:
             raise self._failure(error) from None
-        self._close_additional()
+
+    def rest(self) -> None:
+        """Closes the additional connections if they are idle for a while. Must be called from time to time."""
+        if not self._run:
+            for session in self._sessions[1:]:
+                if session.silent_seconds > _IDLE_SECONDS:
+                    session.close()
 
     def recover(self, checkpoint: Checkpoint) -> None:
         """Rolls back the uncommitted batches after a failure, or after the program has connected to the follower again.
@@ -114,7 +130,8 @@ class ParallelExecutor:
 
     def _put(self, batch: PlannedBatch) -> None:
         found = packets(batch.statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
-        first = next(found)  # builds the packet while the server still executes earlier batches
+        # Builds the packet while the server still executes earlier batches. There is none if all rows are left out.
+        first = next(found, [])
         if len(self._run) < len(self._sessions):
             session, front = self._opened(), [_SHORT_WAIT]
         else:
@@ -134,6 +151,8 @@ class ParallelExecutor:
 
     def _opened(self) -> Session:
         session = self._sessions[len(self._run)]
+        if self._run and session.silent_seconds > _IDLE_SECONDS:
+            session.close()  # the server closes a connection that is idle for longer
         if not session.connected:
             try:
                 session.connect()
@@ -175,6 +194,12 @@ class ParallelExecutor:
             return error
         event(_LOG, "parallel batches failed, retrying serially", reason=error)
         return RunFailed()
+
+
+def _footprint(batch: PlannedBatch) -> Footprint:
+    if batch.footprint is None:
+        raise RuntimeError("a batch whose rows are unknown is executed in parallel")
+    return batch.footprint
 
 
 def _drain(session: Session) -> None:

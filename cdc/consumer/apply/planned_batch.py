@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from cdc.consumer.plan.chunk_plan import ChunkPlan
+from cdc.consumer.plan.footprint import Footprint
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.table_schema import TableSchema
@@ -47,7 +48,8 @@ class PlannedBatch:
     ``steps`` are the plan, and ``statements`` yields the plan's SQL; each statement is built when it is sent.
     ``shapes`` are the schemas of the tables in the plan. The statements ``tail`` end the transaction and set the
     checkpoint ``target``. A part of a large transaction has a tail only if it is the last part; the other parts stay
-    EXECUTED until the last part commits. ``chunk`` is the plan of a chunk of a table copy.
+    EXECUTED until the last part commits. ``chunk`` is the plan of a chunk of a table copy. ``footprint`` are the rows
+    that the batch changes, None if they are unknown.
 
     ``rows`` is the number of rows in the follower's transaction so far, and ``filtered`` is the number of these rows
     that the filters left out. ``started`` is the ``time.monotonic()`` at which the preparation of the batch began.
@@ -64,6 +66,7 @@ class PlannedBatch:
     steps: Sequence[Step] = ()
     statements: Iterator[Statement] = field(default_factory=lambda: iter(()))
     shapes: Mapping[Uri, TableSchema] = field(default_factory=dict)
+    footprint: Footprint | None = None
     state: State = State.PLANNED
     outstanding: Sequence[Statement] = ()  # the packet whose row counts are not checked yet
 

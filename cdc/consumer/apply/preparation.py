@@ -4,17 +4,19 @@ checkpoint.
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.apply.row_by_row import RowDifferences
-from cdc.consumer.errors import Unapplicable
+from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.row_counts import RangeRows, RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.chunk_plan import ChunkPlan, check_copying, plan_copying
+from cdc.consumer.plan.footprint import Footprint, chunk_footprint
 from cdc.consumer.plan.net_effects import as_left
 from cdc.consumer.plan.packets import FRONT_BYTES, PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import removes
@@ -24,9 +26,12 @@ from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.ledger_table import Commit
+from cdc.errors import CdcError
 from cdc.model.record import Record
 
 __all__ = ["LeavesOut", "Preparation"]
+
+_IDLE_SECONDS = 10.0  # seconds after which the connection that looks at rows is closed if it is idle
 
 
 class LeavesOut(Protocol):
@@ -85,6 +90,9 @@ class Preparation:
         self._tables = tables
         self._counts = RowCounts(session)
         self._ranges = RangeRows(session, self._counts)
+        # looks at the rows of a chunk while other batches are under way on the connections that execute batches
+        self._looking = session.another()
+        self._ranges_beside = RangeRows(self._looking, RowCounts(self._looking))
         self._types = types
         self._differences = differences
         self._copied = copied
@@ -113,6 +121,44 @@ class Preparation:
         while there is nothing to prepare.
         """
         self._ledger.rest()
+        if self._looking.silent_seconds > _IDLE_SECONDS:
+            self._looking.close()
+
+    def learn(self, batch: Batch) -> None:
+        """Reads the definitions of the batch's tables that are unknown, while other batches are under way. After an
+        error the tables stay unknown: the error comes again once those batches are committed.
+        """
+        unknown = {record.uri for record in self._passing(batch)}
+        if not self.runs(batch) and not self._tables.know(unknown) and self.looks_beside():
+            with suppress(CdcError, Interrupted, Refused):
+                self._tables.learn(unknown, over=self._looking)
+                self._types.learn(unknown, over=self._looking)
+
+    def covers(self, batch: Batch) -> Footprint | None:
+        """Returns the rows that the batch changes, if it is a chunk of a table copy by a range of keys and its table is
+        known; otherwise None.
+        """
+        if batch.chunk is None or not self._tables.know({batch.chunk.uri}) or not self._passing(batch):
+            return None
+        with suppress(ValueError):  # is raised again when the chunk is planned
+            return chunk_footprint(batch.chunk, self._tables.shape(batch.chunk.uri))
+        return None
+
+    def looks_beside(self) -> bool:
+        """Whether the rows of a chunk can be looked at while other batches are under way: opens a connection for that,
+        if the server accepts one more.
+        """
+        if not self._looking.connected:
+            try:
+                self._looking.connect()
+                # Without a transaction, no lock on a table's definition outlasts a query.
+                self._looking.run([b"SET SESSION autocommit=1"])
+            except Stopped:
+                raise
+            except (Interrupted, Refused):
+                self._looking.close()
+                return False
+        return True
 
     def runs(self, batch: Batch) -> bool:
         """Whether the batch has DDL statements.
@@ -122,27 +168,28 @@ class Preparation:
         """
         return batch.statement is not None
 
-    def needs_commit(self, batch: Batch) -> bool:
+    def needs_commit(self, batch: Batch, *, beside: bool) -> bool:
         """Whether all earlier batches must be committed before this batch is prepared.
 
         This is so if the preparation must query the follower for a table's definition or rows. A query is not possible
-        while the row counts of a packet are awaited.
+        while the row counts of a packet are awaited; only the rows of a chunk are looked at over another connection, if
+        it is independent of all batches under way (``beside``).
         """
         if self.runs(batch):
             return False
         records = self._passing(batch)
         uris = {record.uri for record in records}
-        known = self._tables.know(uris) and self._types.know(uris)
-        if (batch.chunk is not None and records) or self._parking.asks(batch):
+        known = self._tables.know(uris) and self._types.know(records, self._tables.shape)
+        if (batch.chunk is not None and records and not beside) or self._parking.asks(batch):
             return True
         return not known or removes(records, schema=self._tables.shape)
 
-    def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
+    def prepare(self, batch: Batch, commit: Commit, *, beside: bool = False) -> PlannedBatch:
         """Executes the DDL statements of the batch, and plans its SQL. Raises PromiseError, Interrupted, Refused, and
         LeftOutLate.
 
         If the batch has many DDL statements, the result may contain only the first ones. ``commit`` is called before
-        the first statement is executed.
+        the first statement is executed. ``beside`` is true if other batches are under way (``looks_beside``).
         """
         if batch.begins:
             self._rows = self._filtered = 0
@@ -160,11 +207,11 @@ class Preparation:
             self._notes += self._parking.notes()
         tail, self._reached = self._parking.ending(batch, self._reached, self._notes)
         planned = PlannedBatch(batch, as_left(records), tail, self._reached, self._rows, self._filtered, started)
-        self._plan(planned)
+        self._plan(planned, self._ranges_beside if beside else self._ranges)
         return planned
 
-    def _plan(self, planned: PlannedBatch) -> None:
-        """Plans the SQL for the rows of the batch."""
+    def _plan(self, planned: PlannedBatch, ranges: RangeRows) -> None:
+        """Plans the SQL for the rows of the batch; ``ranges`` looks at the rows of a chunk's range."""
         records = planned.records
         shapes = planned.shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # The follower is queried now, because no query is possible later: while the statements are built, the reply to
@@ -172,7 +219,7 @@ class Preparation:
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
-        if refused := self._refused(planned, size):
+        if refused := self._refused(planned, ranges, size):
             # The error is raised only when the statements are executed, so that the retry row by row can skip a single
             # record.
             planned.statements = _raising(refused)
@@ -191,13 +238,13 @@ class Preparation:
             has_stored=any(record.has_stored for record in records),
         )
 
-    def _refused(self, planned: PlannedBatch, size: int) -> Unapplicable | None:
+    def _refused(self, planned: PlannedBatch, ranges: RangeRows, size: int) -> Unapplicable | None:
         """Returns the error if the batch can't be applied, else None. Also plans the batch if it is a chunk of a table
         copy.
         """
         records, shapes = planned.records, planned.shapes
         if records and planned.batch.chunk is not None:
-            planned.chunk = self._covering(records[0], shapes[records[0].uri], size)
+            planned.chunk = self._covering(records[0], shapes[records[0].uri], ranges, size)
             return planned.chunk.refused
         try:
             for record in {record.uri: record for record in reversed(records)}.values():
@@ -209,11 +256,11 @@ class Preparation:
             return error
         return None
 
-    def _covering(self, chunk: Record, shape: TableSchema, size: int) -> ChunkPlan:
+    def _covering(self, chunk: Record, shape: TableSchema, ranges: RangeRows, size: int) -> ChunkPlan:
         self._ledger.skips.see(chunk)
         try:
             self._types.require_fit(chunk, shape)
-            return self._ranges.plan(chunk, shape, size=size)
+            return ranges.plan(chunk, shape, size=size)
         except Unapplicable as error:
             return ChunkPlan(chunk, chunk.emptied(), refused=error)
 

@@ -140,6 +140,18 @@ class SchemaCache:
             self._shapes[table] = known
         return known
 
+    def learn(self, tables: Iterable[Uri], *, over: Session) -> None:
+        """Reads the definitions of tables over another connection, while the cache's own one is in use. Raises the
+        errors of ``shape``.
+        """
+        own = self._session
+        self._session = self._triggers.session = over
+        try:
+            for table in tables:
+                self.shape(table)
+        finally:
+            self._session = self._triggers.session = own
+
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
         """Returns the columns that LOAD DATA may fill in the next batch, each with the types (tags in records) of the
         values that it may load. Raises the errors of ``shape``.

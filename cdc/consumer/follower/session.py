@@ -285,6 +285,11 @@ class Session:
         """Whether a packet was sent whose row counts were not received yet."""
         return self._sent is not None
 
+    @property
+    def silent_seconds(self) -> float:
+        """The time since a packet was last sent; 0 without a connection."""
+        return time.monotonic() - self._last_sent_at if self.connected else 0.0
+
     def connect(self) -> None:
         """Connects, sets the session variables on which literals and row counts rely, and acquires the lock.
 

@@ -23,10 +23,11 @@ class Triggers:
     """Checks that a table has no triggers and its database no active events, before rows are applied to the table.
 
     If ``drop`` is true, triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
+    Queries are sent over ``session``.
     """
 
     def __init__(self, session: Session, *, drop: bool, passes: Callable[[Uri], bool]) -> None:
-        self._session = session
+        self.session = session
         self._drop = drop
         self._passes = passes
         self._checked: set[str] = set()  # databases whose events were checked and do not run
@@ -55,7 +56,7 @@ class Triggers:
         if names and not self._drop:
             raise self._refused(table)
         if names:
-            with self._session.another() as other:
+            with self.session.another() as other:
                 other.connect()
                 for name in names:
                     other.run([_dropped(table, name).encode()])
@@ -65,7 +66,7 @@ class Triggers:
         """Returns the triggers in the table's database, each with its name and its table."""
         return [
             (str(name), str(of))
-            for name, of in self._session.rows(
+            for name, of in self.session.rows(
                 "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS "
                 f"WHERE EVENT_OBJECT_SCHEMA = {quoted(table.database)}"
             )
@@ -86,14 +87,14 @@ class Triggers:
         """Checks the events in the table's database in the same way as ``check``; ``table`` may also be a database.
         Warns about events that would run if the event scheduler were switched on.
         """
-        names = self._session.rows(
+        names = self.session.rows(
             "SELECT EVENT_NAME FROM information_schema.EVENTS "
             f"WHERE EVENT_SCHEMA = {quoted(table.database)} AND STATUS = 'ENABLED'"
         )
         if not names:
             return
         disable = "; ".join(f"ALTER EVENT {identifier(table.database)}.{identifier(name)} DISABLE" for (name,) in names)
-        ((scheduler,),) = self._session.rows("SELECT @@GLOBAL.event_scheduler")
+        ((scheduler,),) = self.session.rows("SELECT @@GLOBAL.event_scheduler")
         if scheduler == "ON":
             raise PromiseError(
                 "the follower runs events of a replicated database, which would repeat changes of the leader's events",

@@ -17,19 +17,6 @@ In some tables the changes keep the leader's order, because the result depends o
 changes rows because of a foreign key; tables that differ from the leader's; and tables without a key that compute
 values, number their rows, or have few changed rows. For these tables, only adjacent changes of the same kind share a
 step.
-
-This module also decides, from the steps of two batches, whether both can be executed at the same time, on different
-connections.
-
-Two consecutive batches are independent if, in each table that both change, both only insert rows or both only delete
-rows. If both only insert rows, all these rows exist on the leader after the second batch, so no two of them have the
-same unique key. If both only delete rows, all these rows existed on the leader before the first batch. Neither argument
-is valid for a table with foreign keys that the follower checks, since the follower then reads or changes other rows,
-too. Inserts into a table without a key are independent as well, unless the follower's table has further columns, since
-such a column may number the rows in the order in which they arrive.
-
-The follower may have further unique keys, and other clients may have written to it. Then a statement fails, matches
-another number of rows, or waits for a lock, and the batches are executed one after another instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,10 +42,8 @@ __all__ = [
     "Step",
     "for_table",
     "in_order",
-    "independent",
     "plan",
     "removes",
-    "row_operations",
 ]
 
 # Flags of a rows event (MySQL source, class Rows_event). The last flag means that the leader also logs the rows that
@@ -336,30 +321,3 @@ def _number(image: Image | None, column: int) -> float:
     value = image[column] if image else NULL
     content = next(iter(value.values()), 0) if isinstance(value, dict) else 0
     return content if isinstance(content, int | float) else 0
-
-
-def row_operations(steps: Iterable[Step], schema: Callable[[Uri], TableSchema]) -> dict[Uri, str] | None:
-    """Maps each table to the only operation on its rows, Add or Delete; None if the batch changes rows in any other
-    way."""
-    found: dict[Uri, str] = {}
-    for step in steps:
-        uri, kind = step.record.uri, step.operation
-        if uri in found or not _needs_no_order(step, schema(uri)):
-            return None
-        found[uri] = kind
-    return found or None
-
-
-def independent(one: Mapping[Uri, str], other: Mapping[Uri, str]) -> bool:
-    """Whether two batches are independent, so that they can be executed at the same time. ``one`` and ``other`` are the
-    ``row_operations`` of the batches.
-    """
-    return all(other.get(uri, kind) == kind for uri, kind in one.items())
-
-
-def _needs_no_order(step: Step, schema: TableSchema) -> bool:
-    if schema.related and not step.flags & NO_FOREIGN_KEY_CHECKS:
-        return False
-    if step.record.key is None:
-        return step.operation == "Add" and schema.columns | schema.generated == frozenset(step.record.columns)
-    return step.operation in ("Add", "Delete") and schema.matches(step.record.columns, step.record.key)

@@ -5,6 +5,8 @@ In Python, the values of a row need two kilobytes, but its SQL text only about s
 thousands of rows fits the processor's cache. So rendering each record when it is parsed takes a third less time than
 rendering whole batches later. The values are rarely needed again. They are needed if the batch also changes these rows
 or has a conflict. Then they are parsed again from the message, and the next records of that table are not rendered.
+They are needed beside the text if the follower has rows in the range of a chunk of a table copy, as it does while the
+table changes. So the next chunks of that table keep both.
 
 If the follower's JSON parser changes doubles, documents with doubles are converted to the form with type tags
 (``json_documents``).
@@ -13,7 +15,6 @@ If the follower's JSON parser changes doubles, documents with doubles are conver
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar, overload
 
 from cdc.consumer.literals.json_documents import apart, checked
@@ -32,6 +33,9 @@ _MOST_TYPES = 1000  # the maximum number of tables whose column types are kept
 # If the values of a rendered record are needed, rendering it was wasted. Then this many of the table's next records are
 # not rendered.
 _PAUSE = 1000
+# If both the text and the values of a chunk are needed, this many of the table's next chunks keep their values. Few
+# chunks are in memory at a time.
+_KEPT = 20
 
 T = TypeVar("T")
 
@@ -61,16 +65,26 @@ class RenderedRows(LazySequence[Row]):
     commas.
 
     ``tags`` contains, for each column, the types of its values, such as SignedInteger and String (tags in records).
+    ``parser`` parsed the ``message``; ``kept`` are the values of the rows if they were kept.
     """
 
-    __slots__ = ("_count", "_parse", "_pause", "tags", "text")
+    __slots__ = ("_count", "_kept", "_message", "_parser", "_uri", "tags", "text")
 
     def __init__(
-        self, count: int, text: bytes, tags: Sequence[Tags], parse: Callable[[], Record], pause: Callable[[], None]
+        self,
+        record: Record,
+        text: bytes,
+        tags: Sequence[Tags],
+        *,
+        parser: "RecordParser",
+        message: bytes,
+        kept: bool,
     ) -> None:
-        self._count = count
-        self._parse = parse
-        self._pause = pause
+        self._count = len(record.rows)
+        self._uri = record.uri
+        self._parser = parser
+        self._message = message
+        self._kept = record.rows if kept else None
         self.text = text
         self.tags = tags
 
@@ -79,12 +93,16 @@ class RenderedRows(LazySequence[Row]):
 
     def computed(self) -> Sequence[Row]:
         """Parses the rows again from the message. The next records of the table are then not rendered."""
-        self._pause()
-        return self.parsed()
+        self._parser.pause(self._uri)
+        return self._values()
 
     def parsed(self) -> Sequence[Row]:
-        """Parses the rows again from the message, where their text is needed as well."""
-        return self._parse().rows
+        """Returns the rows' values where their text is needed as well. The next chunks of the table keep both."""
+        self._parser.keep(self._uri)
+        return self._values()
+
+    def _values(self) -> Sequence[Row]:
+        return self._parser.values(self._message) if self._kept is None else self._kept
 
 
 class RecordParser:
@@ -96,6 +114,7 @@ class RecordParser:
     def __init__(self, inexact: Callable[[], bool] = lambda: False) -> None:
         self._inexact = inexact
         self._pauses: dict[Uri, int] = {}
+        self._keeps: dict[Uri, int] = {}
         self.types: dict[Uri, Mapping[str, str]] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
@@ -113,8 +132,14 @@ class RecordParser:
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record
-        again, then = partial(self._parsed, message, where=""), partial(self._pause, record.uri)
-        return replace(record, rows=RenderedRows(len(record.rows), text, tags, again, then))
+        kept = record.operation == COPY and (left := self._keeps.get(record.uri, 0)) > 0
+        if kept:
+            self._keeps[record.uri] = left - 1
+        return replace(record, rows=RenderedRows(record, text, tags, parser=self, message=message, kept=kept))
+
+    def values(self, message: bytes) -> Sequence[Row]:
+        """Returns the values of the rows in a message that was parsed before."""
+        return self._parsed(message, where="").rows
 
     def _parsed(self, message: bytes | LargeRecord, *, where: str) -> Record:
         record = Record.parse(message, where=where)
@@ -128,8 +153,13 @@ class RecordParser:
                     _set_apart(image or [])
         return record
 
-    def _pause(self, uri: Uri) -> None:
+    def pause(self, uri: Uri) -> None:
+        """Makes the table's next records have no text in place of their values."""
         self._pauses[uri] = _PAUSE
+
+    def keep(self, uri: Uri) -> None:
+        """Makes the table's next chunks have both, the text and the values of their rows."""
+        self._keeps[uri] = _KEPT
 
 
 def _set_apart(image: list[Value]) -> None:

@@ -161,8 +161,8 @@ class Batch:
     ``records``. If the batch joins many statements, ``run`` contains a batch for each statement, since each
     statement is a separate transaction. ``left_out`` are the records of events that the producer has left out (its
     option --skip). A large transaction is split into many batches for one commit; ``begins`` is true for the first
-    batch, ``ends`` for the last batch. ``full`` is true if the batch has reached its limit of rows or bytes, but is
-    small enough that several such batches fit in memory.
+    batch, ``ends`` for the last batch. ``small`` is true for complete transactions of rows, or a chunk, that are small
+    enough that several such batches fit in memory, and ``full`` if such a batch has reached its limit of rows or bytes.
     """
 
     records: list[Record]
@@ -172,6 +172,7 @@ class Batch:
     begins: bool = True
     ends: bool = True
     full: bool = False
+    small: bool = False
     left_out: tuple[Record, ...] = ()
     run: tuple["Batch", ...] = ()
 
@@ -245,7 +246,7 @@ def _batches(
     for transaction in transactions:
         if transaction is not None and _can_wait(transaction):
             if waiting and total + transaction.size > room():
-                yield _joined(waiting, full=True)
+                yield _joined(waiting, full=True, small=total < 2 * size)
                 waiting, count, total = [], 0, 0
             waiting.append(transaction)
             count += transaction.rows
@@ -255,14 +256,14 @@ def _batches(
         if waiting:
             # A large row can exceed the limit by far. The batch then does not count as full, so that no other batch is
             # in memory at the same time.
-            yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
+            yield _joined(waiting, full=count >= rows or total >= size, small=total < 2 * size)
             waiting, count, total = [], 0, 0
         if transaction is None:
             yield None
         elif not _can_wait(transaction):
-            yield _alone(transaction)
+            yield _alone(transaction, small=transaction.size < 2 * size)
     if waiting:
-        yield _joined(waiting, full=False)
+        yield _joined(waiting, full=False, small=total < 2 * size)
 
 
 def _joins_a_run(batch: Batch) -> bool:
@@ -282,13 +283,13 @@ def _can_wait(transaction: Transaction) -> bool:
     return transaction.begins and transaction.ends and not alone
 
 
-def _joined(transactions: list[Transaction], *, full: bool) -> Batch:
+def _joined(transactions: list[Transaction], *, full: bool, small: bool) -> Batch:
     records = [record for transaction in transactions for record in transaction.records]
     offsets = {partition: offset for transaction in transactions for partition, offset in transaction.offsets.items()}
-    return Batch(records, records[-1], offsets, full=full)
+    return Batch(records, records[-1], offsets, full=full and small, small=small)
 
 
-def _alone(transaction: Transaction) -> Batch:
+def _alone(transaction: Transaction, *, small: bool) -> Batch:
     records, last = transaction.records, transaction.records[-1]
     statement = None
     left_out = tuple(record for record in records if record.operation == SKIPPED) if transaction.statement else ()
@@ -303,4 +304,6 @@ def _alone(transaction: Transaction) -> Batch:
                 where=f"sequence {statement.sequence}, leader position {statement.position}",
                 hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
             )
-    return Batch(records, last, transaction.offsets, statement, transaction.begins, transaction.ends, left_out=left_out)
+    small = small and last.operation == COPY
+    begins, ends = transaction.begins, transaction.ends
+    return Batch(records, last, transaction.offsets, statement, begins, ends, small=small, left_out=left_out)

@@ -73,9 +73,12 @@ class RecordSource(Protocol):
         error.
         """
 
-    def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
-        """Commits the offsets of applied records, up to record ``sequence``, to the consumer group. If ``offsets`` is
-        empty, commits the offsets of earlier calls that are not committed yet.
+    def commit(
+        self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None, chunk: bool = False
+    ) -> None:
+        """Commits the offsets of applied records, up to record ``sequence``, to the consumer group; sooner than usual
+        if that is a ``chunk`` of a table copy. If ``offsets`` is empty, commits the offsets of earlier calls that are
+        not committed yet.
         """
 
 

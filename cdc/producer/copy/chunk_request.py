@@ -371,8 +371,9 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """Returns what is to be requested after the request ``last``: rows of the table that is copied now, or the rows
-    with ``keys``. Returns None if this is known only when ``last`` is done.
+    """Returns what is to be requested after the request ``last``: rows of the table that is copied now or, if ``last``
+    has read the rest of them, of the next one; or the rows with ``keys``. Returns None if this is known only when
+    ``last`` is done.
 
     The rows with ``keys`` come before the next chunk of a table, but not between two pieces of a snapshot.
     """
@@ -384,9 +385,11 @@ def following(
     if last is None:
         return pending.current, () if is_piece else None if snapshot else pending.after or None, None
     newest = last.answer
-    if newest is None or newest.chunk is None or newest.chunk.upto is None:
+    if newest is None or newest.chunk is None or last.wanted.table != pending.current:
         return None
-    return pending.current, newest.chunk.upto, None
+    if newest.chunk.upto is not None:
+        return pending.current, newest.chunk.upto, None
+    return (pending.tables[1], None, None) if len(pending.tables) > 1 else None
 
 
 def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:

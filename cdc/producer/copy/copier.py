@@ -241,7 +241,8 @@ class Copier:
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
-        if definition is None:  # the answer is empty: the same must be requested again
+        is_other = asked.wanted.keys is None and asked.wanted.table != self.pending.current
+        if definition is None or is_other:  # the answer is empty, or another table is to be copied than was expected
             self._take_back()
             return None
         if definition.refusal is not None:

@@ -42,7 +42,7 @@ from cdc.producer.copy.definition import (
     table_keys,
 )
 from cdc.producer.copy.keys import Keys, has_key, unfit
-from cdc.producer.copy.requests import estimates
+from cdc.producer.copy.requests import Estimate, estimates
 from cdc.producer.copy.row_selection import RowSelection
 from cdc.producer.copy.state import Table
 from cdc.producer.copy.throttle import Throttles
@@ -153,7 +153,8 @@ def _lookup(table: TableDefinition, partition: str, key: TableKey) -> str:
 
 
 _LOG = logging.getLogger("cdc.producer")
-_FIRST_ROWS, _MOST_ROWS = 500, 20_000
+_FEWEST_FIRST, _MOST_FIRST, _MOST_ROWS = 500, 5000, 20_000
+_LONGER = 2  # times as many bytes the JSON texts of a row have as the leader stores, in most tables
 _CHUNK_BYTES = 800_000
 _MOST_KEYS = 500  # the maximum number of keys in a chunk: for more alternatives the server might read the whole table
 _END_SECONDS = 0.5  # seconds for the thread to end by itself; a locked table can block it
@@ -272,10 +273,10 @@ class Reader:
         self._read_structure = read_structure
         self._mask = mask
         self._selection = selection or RowSelection()
-        self._rows = _FIRST_ROWS
+        self._rows = _FEWEST_FIRST
         self._spent = Spent()
         self._known: TableDefinition | None = None  # the definition with which the newest chunk was read
-        self._estimated: tuple[Table | None, int | None] = None, None
+        self._estimated: tuple[Table | None, Estimate | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
         self._chunk_reader = ChunkReader(settings, name)
@@ -390,9 +391,12 @@ class Reader:
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, follows, definition=definition)
             if wanted.after is None:
                 definition = self._misplaced.refused(definition)
-            estimated = self._estimate(cursor, wanted.table)
+            estimate = self._estimate(cursor, wanted.table)
+            estimated = estimate and estimate.rows
             if definition.whole and definition.refusal is None and wanted.after is None:
                 return self._open_snapshot(definition, wanted.read.executed, follows, estimated)
+            if wanted.after is None:
+                self._rows = _first_rows(estimate)
             chunk = self._read_chunk(cursor, reader, definition, wanted.after)
             self._known = definition if chunk is not None else None
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
@@ -431,11 +435,10 @@ class Reader:
             refusal = mask_problem(cursor, *table, mask) or None
         return replace(definition if refusal else definition.masked(mask), refusal=refusal)
 
-    def _estimate(self, cursor: Any, table: Table) -> int | None:
-        """Returns the estimated number of rows of the table; the leader is queried when the table is first read."""
+    def _estimate(self, cursor: Any, table: Table) -> Estimate | None:
+        """Returns the estimates for the table; the leader is queried when the table is first read."""
         if self._estimated[0] != table:
-            found = estimates(cursor, [table]).get(table)
-            self._estimated = table, found and found.rows
+            self._estimated = table, estimates(cursor, [table]).get(table)
         return self._estimated[1]
 
     def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys, *, visible: bool) -> Answer:
@@ -456,10 +459,9 @@ class Reader:
         # Nothing is read if the table's key has changed since the previous chunk: the stream contains the ALTER later.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
-        begins = after is None
         try:
             while True:
-                rows = self._throttles.rate.most(_FIRST_ROWS if begins else self._rows)
+                rows = self._throttles.rate.most(self._rows)
                 chunk = reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
                 self._rows = _next_rows(chunk)
                 self._throttles.rate.read(len(chunk.rows))
@@ -468,7 +470,7 @@ class Reader:
                     return selected
                 # No row of these passes the filters, and the key of a row that does not pass must be in no record. So
                 # rows are read until the chunk can end with a row that passes.
-                begins, after = False, chunk.upto
+                after = chunk.upto
                 self._throttles.await_turn(marks)
                 self._require_running()
         except TableChanged:
@@ -548,6 +550,12 @@ def _break(connection: Any) -> None:
     """Shuts the connection down, so that another thread's wait on it fails."""
     with suppress(OSError, AttributeError):  # the connection may be closed, or not be open yet
         connection._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _first_rows(estimate: Estimate | None) -> int:
+    """Returns the number of rows for a table's first chunk, whose size is only estimated."""
+    size = _LONGER * estimate.size // max(estimate.rows, 1) if estimate else 0
+    return min(max(_CHUNK_BYTES // size, _FEWEST_FIRST), _MOST_FIRST) if size else _FEWEST_FIRST
 
 
 def _next_rows(chunk: ReadChunk) -> int:

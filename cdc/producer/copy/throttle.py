@@ -206,7 +206,7 @@ class Ahead:
         return self._marks[at - 1].size if at else 0
 
 
-_FOLLOWER_LOOK_SECONDS = 0.05
+_FOLLOWER_LOOK_SECONDS = 0.02
 _TELL_SECONDS = 600.0  # seconds between two warnings that the followers' places can't be read
 
 

@@ -4,6 +4,7 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,83 @@ def test_a_commit_that_takes_long(tmp_path: Path, mysql_server: MySqlFactory, ka
         assert cursor.fetchall() == (("Rpl_semi_sync_source_no_times", "1"),)
     assert is_whole(stage, range(ROWS))
     assert APART not in (tmp_path / "log").read_text()
+
+
+def send_copy(stage: Stage, path: str, chunks: int) -> dict[int, str]:
+    """Sends chunks of 20 rows, most of them with changes of rows before, in or behind the chunk, as transactions before
+    it; returns the table's last rows.
+    """
+    topic, rows = stage.topic, {each: f"read {each}" for each in range(20 * chunks)}
+    columns: dict[str, Any] = {"key": ["id"], "copying": True}
+
+    def image(each: int) -> list[Any]:
+        return [number(each), text(rows[each])]
+
+    for chunk in range(chunks):
+        first, sent = 20 * chunk, []
+        changed = {1: (first - 5, first - 45), 2: (first + 25,), 4: (first + 5, first - 1), 5: (first + 65,)}
+        for each in changed.get(chunk % 8, ()):
+            if each in rows:
+                before, rows[each] = image(each), f"changed beside {chunk}"
+                sent.append([topic.update(path, COLUMNS, (before, image(each)), **columns)])
+        if chunk % 8 in (4, 7):
+            at = first + 10 if chunk % 8 == 4 else first - 30
+            sent.append([topic.delete(path, COLUMNS, [number(at), text(rows.pop(at))], **columns)])
+        images = [image(each) for each in range(first, first + 20) if each in rows]
+        ends = {"after": [number(first - 1)] if chunk else None, "upto": [number(first + 19)]}
+        topic.send(*sent, topic.chunk(path, COLUMNS, *images, **columns, **ends))
+    return rows
+
+
+def test_chunks_and_changes_beside_one_another(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    stage = Stage.make(tmp_path, follower, kafka, name="chunks_beside")
+    path = stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(40))")
+    stage.apply()
+    stage.execute("INSERT INTO t VALUES (15, 'foreign'), (1010, 'foreign'), (-5, 'foreign')")
+    rows = send_copy(stage, path, 60)
+    with (tmp_path / "log").open("wb") as log:
+        process = WarmProcess("cdc-consumer", str(stage.profile), stderr=log.fileno())
+    until(lambda: stage.checkpoint() == stage.topic.next_sequence - 1, what="the copy")
+    # The connections stay open for a while.
+    ((holder,),) = stage.execute(f"SELECT IS_USED_LOCK('{lock_name(stage.name, 1)}')")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == 0
+    assert holder is not None
+    assert stage.execute("SELECT * FROM t ORDER BY id") == sorted(rows.items())
+    said = (tmp_path / "log").read_text()
+    assert APART not in said
+    assert "retrying row by row" not in said
+
+
+def test_chunks_of_many_tables_beside_one_another(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    """Their definitions are read while the chunks of the tables before are under way."""
+    stage = Stage.make(tmp_path, follower, kafka, name="tables_beside")
+    kinds = {
+        "plain": "id INT PRIMARY KEY, name VARCHAR(40)",
+        "parent": "id INT PRIMARY KEY, name VARCHAR(40)",
+        "child": "id INT PRIMARY KEY, name VARCHAR(40), FOREIGN KEY (id) REFERENCES parent (id)",
+        "named": "id INT, name VARCHAR(40) PRIMARY KEY",
+        "doubly": "id INT PRIMARY KEY, name VARCHAR(40) UNIQUE",
+        "others": "id INT PRIMARY KEY, name VARCHAR(40)",
+    }
+    paths = {name: stage.create_table(name, f"({columns})") for name, columns in kinds.items()}
+    stage.apply()
+    topic = stage.topic
+    for round_number in range(5):
+        for name, path in paths.items():
+            rows = [[number(each), text(f"{name} {each:02} {round_number}")] for each in range(20)]
+            column, collation = ("name", "utf8mb4_0900_ai_ci") if name == "named" else ("id", None)
+            end = [rows[8][COLUMNS.index(column)]]
+            more: dict[str, Any] = {"key": [column], "collations": [collation]}
+            topic.send(
+                topic.chunk(path, COLUMNS, *rows[:9], upto=end, types=["int", "varchar(40)"], **more),
+                topic.chunk(path, COLUMNS, *rows[9:], after=end, **more),
+            )
+    said = stage.apply()
+    assert APART not in said
+    for name in paths:
+        wanted = [(each, f"{name} {each:02} 4") for each in range(20)]
+        assert stage.execute(f"SELECT * FROM {name} ORDER BY id") == wanted, name
 
 
 def test_memory(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:

@@ -16,6 +16,7 @@ from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.address import FollowerAddress
+from cdc.consumer.plan.footprint import Footprint
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
@@ -61,17 +62,32 @@ class Plans:
     def __init__(self, commits: Iterator[bool]) -> None:
         self._commits = commits
         self._reached = START
+        self.rows: Footprint | None = None
+        self.connects = True
+        self.beside: list[bool] = []
+        self.learned: list[int] = []
 
     def restart(self, checkpoint: Checkpoint) -> None:
         self._reached = checkpoint
 
-    def needs_commit(self, _: Batch) -> bool:
-        return next(self._commits, False)
+    def learn(self, batch: Batch) -> None:
+        self.learned.append(batch.last.sequence)
+
+    def covers(self, _: Batch) -> Footprint | None:
+        return self.rows
+
+    def looks_beside(self) -> bool:
+        return self.connects
+
+    def needs_commit(self, _: Batch, *, beside: bool) -> bool:
+        self.beside.append(beside)
+        return next(self._commits, False) and not beside
 
     def runs(self, _: Batch) -> bool:
         return False
 
-    def prepare(self, batch: Batch, _: object) -> PlannedBatch:
+    def prepare(self, batch: Batch, _: object, *, beside: bool) -> PlannedBatch:
+        assert beside is self.beside[-1]
         tail, self._reached = ending(batch, self._reached, [])
         return PlannedBatch(batch, [], tail, self._reached)
 
@@ -88,13 +104,19 @@ class Follower:
     ``losses`` says at each step whether the connection is lost there.
     """
 
-    conflicts, failed = 0, False
+    conflicts, failed, running = 0, False, False
 
     def __init__(self, losses: Iterator[bool]) -> None:
         self._losses = losses
         self._last: PlannedBatch | None = None
         self._open: list[int] = []  # the sequences of the open transaction's parts
         self.committed: list[int] = []
+
+    def admits(self, rows: Footprint | None) -> bool:
+        return rows is not None
+
+    def rest(self) -> None:
+        pass
 
     def put(self, batch: PlannedBatch) -> None:
         self.commit()
@@ -228,8 +250,10 @@ CHUNK: Any = "the plan of a chunk"
 class Counts(Plans):
     """Plans with these rows, of which some are filtered out."""
 
-    def prepare(self, batch: Batch, commit: object) -> PlannedBatch:
-        return replace(super().prepare(batch, commit), rows=7, filtered=2, started=time.monotonic(), chunk=CHUNK)
+    def prepare(self, batch: Batch, commit: object, *, beside: bool) -> PlannedBatch:
+        return replace(
+            super().prepare(batch, commit, beside=beside), rows=7, filtered=2, started=time.monotonic(), chunk=CHUNK
+        )
 
 
 def test_a_commit_is_reported_with_its_rows() -> None:
@@ -238,6 +262,26 @@ def test_a_commit_is_reported_with_its_rows() -> None:
     (found,) = filter(None, reported(Follower(iter(())), given, plans=Counts(iter(()))))
     assert (found.last, found.offsets, found.rows, found.filtered) == (batch.last, batch.offsets, 7, 2)
     assert found.seconds >= 0 and found.chunk is CHUNK
+
+
+@pytest.mark.parametrize(("rows", "connects", "beside"), [({}, True, True), ({}, False, False), (None, True, False)])
+def test_a_chunk_is_prepared_beside_others_if_these_do_not_change_its_rows(
+    rows: Footprint | None, connects: bool, beside: bool
+) -> None:
+    plans = Plans(iter((True, True)))
+    plans.rows, plans.connects = rows, connects
+    assert applied(Follower(iter(())), some(1, 1), plans=plans) == [0, 1, None]
+    assert plans.beside == [beside, beside]
+
+
+def test_definitions_are_read_beside_batches_that_are_executed_in_parallel() -> None:
+    plans, follower = Plans(iter(())), Follower(iter(()))
+    assert applied(follower, some(1, 1), plans=plans) == [0, 1, None]
+    assert plans.learned == []
+    plans, follower = Plans(iter(())), Follower(iter(()))
+    follower.running = True
+    assert applied(follower, some(1, 1), plans=plans) == [0, 1, None]
+    assert plans.learned == [0, 1]
 
 
 def test_a_pause_is_passed_on_once_all_before_it_has_committed() -> None:
@@ -288,8 +332,8 @@ def test_a_refusal_names_the_batch_and_the_way_out() -> None:
 class OneByOne(Plans):
     """Plans the first statement of a run, as where the next one can't be planned yet."""
 
-    def prepare(self, batch: Batch, commit: object) -> PlannedBatch:
-        return super().prepare(batch.cut(1)[0], commit)
+    def prepare(self, batch: Batch, commit: object, *, beside: bool) -> PlannedBatch:
+        return super().prepare(batch.cut(1)[0], commit, beside=beside)
 
 
 def test_the_statements_of_a_run_that_are_not_planned_yet_follow() -> None:

@@ -1,6 +1,7 @@
 """Records with texts instead of values become what they become with their values."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
-from cdc.model.record import Record
+from cdc.model.record import Record, Row
 from tests.unit.consumer.literals.test_row_text import CONTENTS
 
 VALUES = st.sampled_from(list(CONTENTS)).flatmap(lambda tag: st.just("Null") | CONTENTS[tag].map(lambda c: {tag: c}))
@@ -24,7 +25,7 @@ COMPUTED = TableSchema(frozenset(["id", "a"]), frozenset("b"), {"PRIMARY": (KeyP
 
 def message(first: int, rows: list[Any], operation: str = "Add") -> bytes:
     images = [[{"SignedInteger": first + number}, *row] for number, row in enumerate(rows)]
-    body = {
+    body: dict[str, Any] = {
         "uri": "flv://srv/db/t",
         "sequence": first,
         "bn_file": {"fileName": "binlog.000001", "offset": 4},
@@ -33,6 +34,8 @@ def message(first: int, rows: list[Any], operation: str = "Add") -> bytes:
         "key": ["id"],
         "operation": {operation: {"rows": [{"cols": image} for image in images]}},
     }
+    if operation == "Copy":
+        body["operation"][operation] |= {"after": None, "upto": None}
     return json.dumps(body).encode()
 
 
@@ -97,6 +100,36 @@ def test_rows_that_somebody_wants_are_read_anew_and_left_for_a_while() -> None:
     assert record.rows[3] == Record.parse(text, where="").rows[3]
     following = [parser.parse(text, where="") for _ in range(1001)]
     assert [isinstance(each.rows, RenderedRows) for each in following] == [False] * 1000 + [True]
+
+
+class Counting(RecordParser):
+    """Counts how often values are parsed again."""
+
+    again = 0
+
+    def values(self, message: bytes) -> Sequence[Row]:
+        self.again += 1
+        return super().values(message)
+
+    def rendered(self, message: bytes) -> RenderedRows:
+        rows = self.parse(message, where="").rows
+        assert isinstance(rows, RenderedRows)
+        return rows
+
+
+def test_chunks_of_a_table_keep_their_values_once_these_were_needed_beside_the_text() -> None:
+    parser = Counting()
+    chunk, added = (message(1, [({"String": "a"}, "Null")] * 20, operation=each) for each in ("Copy", "Add"))
+    values = Record.parse(chunk, where="").rows
+    assert parser.rendered(chunk).parsed() == values
+    assert parser.again == 1
+    following = [parser.rendered(chunk) for _ in range(21)]
+    assert following[0].parsed() == following[19].parsed() == values
+    assert parser.again == 1
+    assert following[20].parsed() == values
+    assert parser.again == 2
+    assert parser.rendered(added).parsed() == values
+    assert parser.again == 3
 
 
 @pytest.mark.parametrize(

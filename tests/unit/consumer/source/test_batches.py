@@ -64,7 +64,8 @@ def test_a_batch_has_no_more_than_the_follower_can_commit_unless_one_transaction
 
 def test_a_batch_has_the_records_of_its_transactions_and_the_last_offset_of_each_partition() -> None:
     given = [transaction(0), transaction(1, partition=U), transaction(2)]
-    assert list(batches(given, rows=100)) == [Batch([rows_of(0), rows_of(1), rows_of(2)], rows_of(2), {T: 3, U: 2})]
+    (batch,) = batches(given, rows=100)
+    assert batch == Batch([rows_of(0), rows_of(1), rows_of(2)], rows_of(2), {T: 3, U: 2}, small=True)
     (batch,) = batches([transaction(0, rows=3), transaction(1, rows=4)], rows=100)
     assert batch is not None
     assert batch.rows == 7
@@ -78,10 +79,22 @@ def test_a_transaction_with_a_statement_is_a_batch_of_its_own() -> None:
     create = Transaction([CREATE, rows_of(6)], {T: 7}, 1, True)
     found = list(batches([transaction(0), create, transaction(7)], rows=1000))
     assert found == [
-        Batch([rows_of(0)], rows_of(0), {T: 1}),
+        Batch([rows_of(0)], rows_of(0), {T: 1}, small=True),
         Batch([rows_of(6)], rows_of(6), {T: 7}, CREATE),
-        Batch([rows_of(7)], rows_of(7), {T: 8}),
+        Batch([rows_of(7)], rows_of(7), {T: 8}, small=True),
     ]
+
+
+def test_batches_of_whole_transactions_of_rows_and_chunks_are_small_unless_they_are_large() -> None:
+    chunk = [replace(rows_of(0), operation="Copy")]
+    for size, small in ((199, True), (200, False)):
+        (rows,) = batches([transaction(0, size=size)], rows=9, size=100)
+        (copied,) = batches([Transaction(chunk, {T: 1}, 1, False, size=size)], rows=9, size=100)
+        assert rows and copied
+        assert (rows.small, copied.small, copied.full) == (small, small, False)
+    create = Transaction([CREATE, rows_of(6)], {T: 7}, 1, True)
+    part = Transaction([rows_of(1)], {T: 2}, 1, False, True, False, 50)
+    assert [each and each.small for each in batches([create, part], rows=9)] == [False, False]
 
 
 def test_a_batch_before_a_statement_is_full_where_it_was_full() -> None:
@@ -99,12 +112,12 @@ def test_each_part_of_a_large_transaction_is_a_batch_of_its_own() -> None:
         Transaction([rows_of(3)], {T: 4}, 1, False, False, True, 50),
     ]
     assert list(batches([transaction(0), *parts, None, transaction(4)], rows=1000)) == [
-        Batch([rows_of(0)], rows_of(0), {T: 1}),
+        Batch([rows_of(0)], rows_of(0), {T: 1}, small=True),
         Batch([rows_of(1)], rows_of(1), {T: 2}, begins=True, ends=False),
         Batch([rows_of(2)], rows_of(2), {T: 3}, begins=False, ends=False),
         Batch([rows_of(3)], rows_of(3), {T: 4}, begins=False, ends=True),
         None,
-        Batch([rows_of(4)], rows_of(4), {T: 5}),
+        Batch([rows_of(4)], rows_of(4), {T: 5}, small=True),
     ]
 
 

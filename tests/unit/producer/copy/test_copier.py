@@ -43,6 +43,39 @@ def test_the_next_chunk_is_read_while_one_is_written() -> None:
     assert copying.turn(60) == "t behind 1: 2 7, to its end"
 
 
+def test_the_next_table_is_read_while_the_last_chunk_of_one_is_written() -> None:
+    copying = begun(Pending(again=(T, U)))
+    copying.read(1, end=50)
+    assert copying.turn(49) is None
+    assert copying.asked == ["t", "u"]
+    copying.changed("Add", 7, table=TableShape("d", "u", '"columns":["id"]', {}, 1))
+    assert copying.turn(50) == "t: 1, to its end"
+    copying.read(2, end=60, definition=replace(DEFINITION, name="u"))
+    assert copying.turn(60) == "u: 2 7, to its end"
+    assert not copying.active
+
+
+def test_a_table_that_is_not_the_next_one_after_all_is_read_in_its_turn() -> None:
+    copying = begun(Pending(again=(T, U)))
+    copying.read(1, end=50)
+    assert copying.turn(49) is None
+    copying.copier.pending = replace(copying.state, again=(T, ("d", "v"), U))
+    assert copying.turn(50) == "t: 1, to its end"
+    copying.read(2, end=60, definition=replace(DEFINITION, name="u"))
+    assert copying.turn(60) is None
+    assert copying.asked == ["t", "u", "v"]
+
+
+def test_a_statement_on_the_next_table_has_it_read_again() -> None:
+    copying = begun(Pending(again=(T, U)))
+    copying.read(1, end=50)
+    assert copying.turn(49) is None
+    copying.executed("ALTER TABLE u ADD x INT")
+    copying.read(2, end=50, definition=replace(DEFINITION, name="u"))
+    assert copying.turn(50) is None
+    assert copying.asked == ["t", "u", "t"]
+
+
 def test_only_the_first_chunk_has_the_types_of_the_columns() -> None:
     copying = begun(Pending(again=(T,)))
     made = replace(DEFINITION, types_json=',"types":["int"]')
