@@ -21,11 +21,12 @@ from cdc.consumer import preflight
 from cdc.consumer.apply.applier import Applier
 from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
-from cdc.consumer.apply.ddl_ledger import DdlLedger, PlacedStatements
+from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.leader_types import LeaderTypes
 from cdc.consumer.apply.parallel import ParallelExecutor
 from cdc.consumer.apply.parking import Parking
+from cdc.consumer.apply.placed_statements import PlacedStatements
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.replay import Replay

@@ -18,7 +18,6 @@ If the user may not assign GTIDs (``consumer.privileges``), statements are execu
 intent, and the follower's binlog shows whether a statement was executed (``PlacedStatements``).
 """
 
-import json
 import logging
 import re
 import time
@@ -27,9 +26,8 @@ from typing import Any
 
 from cdc.config.filters import filtered_name
 from cdc.config.table_globs import copy_command
-from cdc.consumer.errors import Interrupted, Locked, Refused, Unapplicable
-from cdc.consumer.follower.locks import STATEMENT, lock_name
-from cdc.consumer.follower.own_binlog import StatementPlace, executed_gtid
+from cdc.consumer.apply.placed_statements import PlacedStatements
+from cdc.consumer.errors import Interrupted, Refused, Unapplicable
 from cdc.consumer.follower.session import Session, version_text
 from cdc.consumer.follower.statement_connection import (
     LockWait,
@@ -51,7 +49,7 @@ from cdc.consumer.source.follower_statements import (
 from cdc.consumer.source.statement_check import check_claims, names_in, numbering, rereads, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.ledger_table import LEDGER, Commit, Intents
+from cdc.consumer.state.ledger_table import Commit, Intents
 from cdc.consumer.state.other_streams import require_own_model
 from cdc.consumer.state.skips import Skips
 from cdc.errors import CdcError
@@ -60,116 +58,7 @@ from cdc.service.logs import event
 from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.tokens import excerpt
 
-__all__ = ["DdlLedger", "PlacedStatements"]
-
-# Finds out whether a statement was executed, for a user who may not assign GTIDs (``consumer.privileges = "schema"``).
-#
-# Before a statement is executed, its row in the ledger is committed with its place: the connection that will execute
-# it, and the GTIDs that the server had executed until then (``follower/own_binlog``). After a crash the follower's
-# binlog shows whether that connection has executed the statement. If the statement is still running on the lost
-# connection, that connection holds a lock, and the consumer waits for the lock.
-#
-# Each statement has its own intent. After a statement was executed, its GTID is read from the binlog, because the
-# ledger and the audit need the GTID that the server assigned.
-
-_LOCK_SECONDS = 5
-_MICROSECONDS = 1_000_000
-
-
-class PlacedStatements:
-    """Notes in the ledger on which connection a statement will be executed (its place), and finds the GTIDs of executed
-    statements. ``session`` must hold the consumer's lock.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def gtid_of(self, record: Record) -> str | None:
-        """Returns the GTID under which the record's statement was executed before; None if it was not executed.
-
-        Raises Interrupted if it is still running, and Unapplicable if the follower's binlog does not show it.
-        """
-        rows = self._session.rows(ledger_table.intent(self._session.schema, record))
-        gtid, place = rows[0] if rows else ("", None)
-        if gtid:
-            # An earlier run with more privileges chose this GTID. A session that still has these privileges executes
-            # the statement under this GTID, and SET gtid_next waits for a statement that is still running.
-            return gtid if not self._session.assigns_gtids and self._executed(gtid) else None
-        if place is None:
-            return None
-        self._await_end(record)
-        return self._search(record, StatementPlace(*json.loads(place)))
-
-    def last_executed(self, resource: str, *, after: int) -> int:
-        """Returns the sequence of the newest statement after ``after`` that was executed or is running, or ``after`` if
-        there is none. Only statements for which the consumer assigned no GTID are considered: their rows in the ledger
-        contain a place, with which they are found in the follower's binlog. Raises Interrupted and Refused.
-        """
-        intents = self._session.rows(ledger_table.placed_intents(self._session.schema, resource, after=after))
-        ((holder,),) = self._session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource, STATEMENT)}')")
-        ran = (
-            int(sequence)
-            for sequence, place in intents
-            if holder is not None or executed_gtid(self._session, StatementPlace(*json.loads(place))) is not None
-        )
-        return max(ran, default=after)
-
-    def intend(self, record: Record, connection: Session, commit: Commit) -> StatementPlace:
-        """Commits a ledger row for the record's statement, which will be executed next on ``connection``. The row
-        contains the statement's place, from which the connection is known after a crash. Returns the place.
-
-        Raises Interrupted and Refused, and Unapplicable if the statement is too large for the follower.
-        """
-        name = lock_name(record.uri.resource, STATEMENT)
-        if connection.rows(f"SELECT GET_LOCK('{name}', 0)") != [(1,)]:
-            raise Locked("a statement of a consumer that has ended is still running on this follower")
-        time_us = (record.context or {}).get("timestamp_us")
-        second = None if time_us is None else int(time_us) // _MICROSECONDS
-        place = StatementPlace.of(self._session, connection=connection.thread_id, second=second)
-        intent = ledger_table.insert_intent(self._session.schema, record, place=place).encode()
-        ledger_table.require_packet(self._session, record, len(intent))
-        commit([intent])
-        return place
-
-    def executed(self, record: Record, place: StatementPlace) -> str:
-        """Returns the GTID of the statement that was executed at ``place``; empty if the server has not logged it."""
-        return self._search(record, place) or ""
-
-    def _search(self, record: Record, place: StatementPlace) -> str | None:
-        try:
-            return executed_gtid(self._session, place)
-        except Refused as error:
-            ledger = LEDGER.within(self._session.schema)
-            raise Unapplicable(
-                f"whether a statement was executed can't be found in the follower's binlog: {error}",
-                code="CDC-FOLLOWER-STATEMENT-UNKNOWN",
-                record=record,
-                hint="if the user lacks REPLICATION SLAVE, grant it and start again; if the binlog is gone, look at "
-                f"the follower: if the statement took effect, continue with --skip, else DELETE FROM {ledger} WHERE "
-                f"resource={quoted(record.uri.resource)} AND sequence={record.sequence}, and start again",
-            ) from None
-
-    def _executed(self, gtid: str) -> bool:
-        """Whether a statement was executed under ``gtid``, which an earlier run of the consumer with more privileges
-        chose for it. Raises Interrupted if the statement is still running.
-        """
-        owned = f"LOCATE(CONCAT(LOWER({quoted(gtid)}), '#'), LOWER(@@GLOBAL.gtid_owned))"
-        ((executed, running),) = self._session.rows(
-            f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed), {owned}"
-        )
-        if running:
-            raise Interrupted("a statement of a consumer that has ended is still running on this follower")
-        return bool(executed)
-
-    def _await_end(self, record: Record) -> None:
-        """Waits until the statement on a lost connection has ended. Raises Locked if it is still running after
-        ``_LOCK_SECONDS``.
-        """
-        name = lock_name(record.uri.resource, STATEMENT)
-        if self._session.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
-            raise Locked("a statement of a consumer that has ended is still running on this follower")
-        self._session.rows(f"SELECT RELEASE_LOCK('{name}')")
-
+__all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _THERE = (

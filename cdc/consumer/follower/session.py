@@ -215,6 +215,7 @@ class Session:
         self._thread_ids: dict[str, int] = {}
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
+        self.connections = 0  # the number of connections that were opened; the server's ids of them may come again
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
         self._waits_since = 0.0  # the time.monotonic() at which the wait for the next reply began
@@ -312,6 +313,7 @@ class Session:
             raise Interrupted(str(error)) from None
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
+        self.connections += 1
         for option, value in _KEEPALIVE.items():
             self._connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)
         self._connection._rfile = self._replies = SocketReader(self._connection._sock, self._check_wait)

@@ -38,6 +38,7 @@ __all__ = [
     "Commit",
     "Intent",
     "Intents",
+    "any_placed",
     "finish",
     "gtids_of",
     "has_context",
@@ -139,6 +140,14 @@ def placed_intents(schema: str, resource: str, *, after: int) -> str:
     return LEDGER.select(schema, resource, f"sequence, {place}", where=where)
 
 
+def any_placed(schema: str, resource: str, *, since: int) -> str:
+    """Returns the query whose result is one row if the ledger has an intent without a GTID, from sequence ``since`` on;
+    otherwise no row."""
+    return (
+        LEDGER.select(schema, resource, "1", where=f"sequence >= {since} AND state='intent' AND gtid=''") + " LIMIT 1"
+    )
+
+
 def insert_intent(schema: str, record: Record, *, gtid: str = "", place: StatementPlace | None = None) -> str:
     """Returns the INSERT of a ledger row with the state ``intent``: the record's statement is about to be executed
     under ``gtid``. If the user may not assign GTIDs, the row contains ``place`` instead, which describes the
@@ -238,13 +247,18 @@ class Intent(NamedTuple):
 
 class Intents:
     """Assigns GTIDs to the statements of one leader, and stores them in the ledger before the statements are executed:
-    as rows with the state ``intent``. ``session`` must hold the consumer's lock.
+    as rows with the state ``intent``. ``session`` must hold the consumer's lock, so that nobody else changes the ledger
+    while it is connected.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        # the id of a connection, and the highest number that was read or assigned on it
-        self._highest: tuple[tuple[str, int], int] | None = None
+        # the number of a connection, and the highest number that was read or assigned on it
+        self._highest: tuple[int, int] | None = None
+        # The GTIDs that were found or stored over this connection, by sequence. From the sequence ``_empty_from`` on,
+        # the ledger has no other rows, and the follower has executed none of the GTIDs that belong to statements there.
+        self._stored: dict[int, str] = {}
+        self._empty_from: int | None = None
 
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
         """Commits ledger rows with the state ``intent`` for at least the first statement in ``records``, and returns
@@ -255,20 +269,50 @@ class Intents:
         the follower, and UserError if the follower has executed statements that its ledger lacks.
         """
         number = self._number(records[0].uri.resource)
-        unused = _unused(records, number)
-        question = f"{gtids_of(self._session.schema, records)} UNION ALL SELECT -1, {unused}"
-        found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
-        used = found.pop(-1)
+        found = self._found(records, number)
         # A row without a GTID may exist: the statement was left out, and later the checkpoint was moved back to before
         # the statement.
         intents = {sequence: Intent(gtid, is_new=False) for sequence, gtid in found.items() if gtid}
         new = [record for record in records if record.sequence not in intents]
         if new:
-            if used:
-                self._check_unused(new, number)
             intents |= self._commit(new, number, commit, first=new[0] is records[0])
         first = takewhile(lambda record: record.sequence in intents, records)
         return [intents[record.sequence] for record in first]
+
+    def _found(self, records: Sequence[Record], number: int) -> dict[int, str]:
+        """Returns the GTIDs of the statements that have rows in the ledger. Raises Interrupted and Refused, and
+        UserError if the follower has executed statements that the ledger lacks.
+
+        The ledger is read until it is known to be empty from a later statement on: a question before each statement
+        takes as long as a small statement.
+        """
+        sequences, last = [record.sequence for record in records], records[-1]
+        self._forget_before(sequences[0])
+        empty_from = self._empty_from
+        if empty_from is not None and all(each >= empty_from or each in self._stored for each in sequences):
+            return {each: self._stored[each] for each in sequences if each in self._stored}
+        schema, resource = self._session.schema, last.uri.resource
+        later = f"EXISTS({LEDGER.select(schema, resource, '1', where=f'sequence > {last.sequence}')})"
+        question = (
+            f"{gtids_of(schema, records)} UNION ALL SELECT -1, {_unused(records, number)} "
+            f"UNION ALL SELECT -2, IF({later}, 'rows', {_unused_later(last)})"
+        )
+        found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
+        used, beyond = found.pop(-1), found.pop(-2)
+        if used and (new := [record for record in records if not found.get(record.sequence)]):
+            self._check_unused(new, number)
+        if not used and not beyond:
+            self._empty_from = last.sequence + 1
+        self._stored |= {sequence: gtid for sequence, gtid in found.items() if gtid}
+        return found
+
+    def _forget_before(self, sequence: int) -> None:
+        """Drops from memory what is known of statements before ``sequence``, which are asked for again if they come
+        again.
+        """
+        self._stored = {each: gtid for each, gtid in self._stored.items() if each >= sequence}
+        if self._empty_from is not None:
+            self._empty_from = max(self._empty_from, sequence)
 
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
         """Commits the ledger rows (intents) of as many records as fit into one packet, with GTIDs from ``number`` on.
@@ -290,24 +334,21 @@ class Intents:
             packet.append(intent)
         if packet:
             # The number is cleared before the commit, so that it is read again if the commit is interrupted: that
-            # commit may nevertheless have succeeded. The connection id alone does not show this, because after a
-            # restart the server assigns the same ids again.
+            # commit may nevertheless have succeeded.
             self._highest = None
             commit(packet)
-            self._highest = self._connection, number + len(packet) - 1
+            self._highest = self._session.connections, number + len(packet) - 1
+            self._stored |= {sequence: intent.gtid for sequence, intent in intents.items()}
         elif first:
             require_packet(self._session, records[0], size)
         return intents
 
-    @property
-    def _connection(self) -> tuple[str, int]:
-        return self._session.server, self._session.thread_id
-
     def _number(self, resource: str) -> int:
         """Returns the number after the highest number in the ledger."""
-        if self._highest is None or self._highest[0] != self._connection:
+        if self._highest is None or self._highest[0] != self._session.connections:
+            self._stored, self._empty_from = {}, None
             known = self._session.rows(highest_gtid(self._session.schema, resource))
-            self._highest = self._connection, int(known[0][0].rpartition(":")[2]) if known else 0
+            self._highest = self._session.connections, int(known[0][0].rpartition(":")[2]) if known else 0
         return self._highest[1] + 1
 
     def _check_unused(self, records: Sequence[Record], number: int) -> None:
@@ -337,5 +378,15 @@ def _unused(records: Sequence[Record], number: int) -> str:
     """
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)
-    unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")
-    return f"GTID_SUBTRACT({unused}, GTID_SUBTRACT({unused}, @@GLOBAL.gtid_executed))"
+    return _executed_of(f"{formers},{statement_gtid(resource, number)}-{LAST}")
+
+
+def _unused_later(record: Record) -> str:
+    """Returns an SQL expression for the GTIDs that the follower has executed although only statements after ``record``
+    may use them; the value is empty if an earlier version of cdc has executed none of those.
+    """
+    return _executed_of(f"{former_gtid(record.uri.resource, record.sequence + 1)}-{LAST}")
+
+
+def _executed_of(gtids: str) -> str:
+    return f"GTID_SUBTRACT({quoted(gtids)}, GTID_SUBTRACT({quoted(gtids)}, @@GLOBAL.gtid_executed))"

@@ -200,6 +200,46 @@ def test_numbers_of_intents_are_not_given_again_where_their_commit_is_in_doubt(s
     assert found == [Intent(statement_gtid(stage.name, at + 2), is_new=at == 2) for at in range(3)]
 
 
+class Asked(Session):
+    """A session that counts its questions."""
+
+    questions = 0
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Count the question."""
+        self.questions += 1
+        return super().rows(sql)
+
+
+def test_the_ledger_is_read_once_over_a_connection_unless_it_has_rows_of_later_statements(stage: Stage) -> None:
+    bodies = [body for column in "abcdef" for body in stage.topic.transaction([alter(stage, column)])]
+    a, b, c, d, e, f = [Record.parse(json.dumps(body).encode(), where="here") for body in bodies]
+    with Asked(load(stage.profile).database) as session:
+        session.connect()
+
+        def commit(packet: Sequence[bytes]) -> None:
+            session.run([*packet, b"COMMIT"])
+
+        def asked(intents: Intents, *records: Record) -> tuple[list[tuple[str, bool]], int]:
+            before = session.questions
+            found = intents.intend(records, commit)
+            numbers = [(gtid.rpartition(":")[2], is_new) for gtid, is_new in found]
+            return numbers, session.questions - before
+
+        first = Intents(session)
+        assert asked(first, c) == ([("2", True)], 2)  # for the number, and for the rows
+        second = Intents(session)
+        assert asked(second, a) == ([("3", True)], 2)
+        assert asked(second, b) == ([("4", True)], 1)  # the row of a later statement is still to come
+        assert asked(second, c, d) == ([("2", False), ("5", True)], 1)
+        assert asked(second, d, e) == ([("5", False), ("6", True)], 0)
+        assert asked(second, e, f) == ([("6", False), ("7", True)], 0)
+        assert asked(second, f) == ([("7", False)], 0)
+        assert asked(second, e, f) == ([("6", False), ("7", False)], 1)  # they come again
+        session.connect()
+        assert asked(second, f) == ([("7", False)], 2)
+
+
 def test_until_a_place_that_a_killed_consumer_has_passed_is_refused(stage: Stage) -> None:
     """Its statements have run though the checkpoint does not say so."""
     stage.create_table("t", "(i INT)")
