@@ -121,8 +121,7 @@ class Preparation:
         while there is nothing to prepare.
         """
         self._ledger.rest()
-        if self._looking.silent_seconds > _IDLE_SECONDS:
-            self._looking.close()
+        self._rest_looking()
 
     def learn(self, batch: Batch) -> None:
         """Reads the definitions of the batch's tables that are unknown, while other batches are under way. After an
@@ -148,9 +147,12 @@ class Preparation:
         """Whether the rows of a chunk can be looked at while other batches are under way: opens a connection for that,
         if the server accepts one more.
         """
+        self._rest_looking()  # the server closes a connection that is idle for longer
         if not self._looking.connected:
             try:
                 self._looking.connect()
+                if self._looking.server != self._session.server:
+                    raise Interrupted("a new connection leads to another server")
                 # Without a transaction, no lock on a table's definition outlasts a query.
                 self._looking.run([b"SET SESSION autocommit=1"])
             except Stopped:
@@ -159,6 +161,10 @@ class Preparation:
                 self._looking.close()
                 return False
         return True
+
+    def _rest_looking(self) -> None:
+        if self._looking.silent_seconds > _IDLE_SECONDS:
+            self._looking.close()
 
     def runs(self, batch: Batch) -> bool:
         """Whether the batch has DDL statements.

@@ -288,7 +288,7 @@ class Session:
 
     @property
     def silent_seconds(self) -> float:
-        """The time since a packet was last sent; 0 without a connection."""
+        """The time since a packet or a query was last sent; 0 without a connection."""
         return time.monotonic() - self._last_sent_at if self.connected else 0.0
 
     def connect(self) -> None:
@@ -492,6 +492,7 @@ class Session:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Executes a query and returns its rows. Raises Interrupted or Refused."""
         self._check_idle()
+        self._last_sent_at = time.monotonic()
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(sql)

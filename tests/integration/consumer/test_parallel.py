@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from cdc.consumer.follower.locks import lock_name
+from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.memory import peak_to_the_end
 from tests.harness.long_runs import LONG
+from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import Stage, number, text
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -169,6 +170,71 @@ def test_chunks_of_many_tables_beside_one_another(tmp_path: Path, follower: MySq
     for name in paths:
         wanted = [(each, f"{name} {each:02} 4") for each in range(20)]
         assert stage.execute(f"SELECT * FROM {name} ORDER BY id") == wanted, name
+
+
+def chunk_of(stage: Stage, path: str, rows: list[tuple[int, str]]) -> list[dict[str, Any]]:
+    """The chunk of the rows after the key before the first one, up to the last one."""
+    images = [[number(each), text(name)] for each, name in rows]
+    ends: dict[str, Any] = {"after": [number(rows[0][0] - 1)] if rows[0][0] else None, "upto": [number(rows[-1][0])]}
+    return stage.topic.chunk(path, COLUMNS, *images, key=["id"], copying=True, **ends)
+
+
+def test_rows_are_looked_at_where_they_are_written(
+    tmp_path: Path, follower: MySql, leader: MySql, kafka: Kafka
+) -> None:
+    """Another server answers at the follower's address, while the connections that apply batches still live."""
+    table, wrong = "(id INT PRIMARY KEY, name VARCHAR(40))", "UPDATE t SET name = 'wrong' WHERE id % 5 = 1"
+    with Relay(follower.port) as relay:
+        profile: dict[str, Any] = {"database": {"port": relay.port}, "consumer": {"batch_rows": 1}}
+        stage = Stage.make(tmp_path, follower, kafka, name="looked_at", **profile)
+        path = stage.create_table("t", table)
+        stage.create_table("u", table)
+        stage.apply()
+        rows = [(each, f"read {each}") for each in range(160)]
+        here = ", ".join(map(str, rows))
+        with leader.root() as connection, connection.cursor() as cursor:
+            for statement in ("CREATE DATABASE looked_at", "USE looked_at", f"CREATE TABLE t {table}"):
+                cursor.execute(statement)
+            cursor.execute(f"INSERT INTO t VALUES {here}")
+            connection.commit()
+        stage.execute(f"INSERT INTO t VALUES {here}", wrong, "COMMIT")
+        with (tmp_path / "log").open("wb") as log:
+            process = WarmProcess("cdc-consumer", str(stage.profile), stderr=log.fileno())
+        until(lambda: " start follower=" in (tmp_path / "log").read_text(), what="the start")
+        adds = [stage.topic.add("looked_at/u", COLUMNS, [number(each), text("")], key=["id"]) for each in range(20)]
+        stage.topic.send(*([add] for add in adds))
+        until(lambda: stage.checkpoint() == stage.topic.next_sequence - 1, what="the additional connection")
+        relay.server = leader.port
+        stage.topic.send(*(chunk_of(stage, path, rows[first : first + 20]) for first in range(0, len(rows), 20)))
+        until(lambda: stage.checkpoint() == stage.topic.next_sequence - 1, what="the copy")
+        relay.server = follower.port
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert stage.execute("SELECT * FROM t ORDER BY id") == rows
+
+
+@pytest.mark.long
+def test_a_statement_of_minutes_among_chunks(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    """Meanwhile the server closes the connection that looks at rows, which is then no lost connection.
+
+    `make test` has test_chunks_and_changes_beside_one_another.
+    """
+    stage = Stage.make(tmp_path, follower, kafka, name="long_statement")
+    path, other = (stage.create_table(name, "(id INT PRIMARY KEY, name VARCHAR(40))") for name in "tu")
+    stage.apply()
+    rows = [(each, f"read {each}") for each in range(320)]
+    chunks = [chunk_of(stage, path, rows[first : first + 20]) for first in range(0, len(rows), 20)]
+    alter = [stage.topic.query("ALTER TABLE u ADD more INT", ("AlterTable", other), database=stage.name)]
+    with follower.connect(database=stage.name) as connection, connection.cursor() as cursor:
+        cursor.execute("LOCK TABLES u READ")
+        stage.topic.send(*chunks[:8], alter, *chunks[8:])
+        with (tmp_path / "log").open("wb") as log:
+            process = WarmProcess("cdc-consumer", str(stage.profile), "--until-current", stderr=log.fileno())
+        time.sleep(SILENT_SECONDS + 5)
+        cursor.execute("UNLOCK TABLES")
+    assert process.wait() == 0
+    assert stage.execute("SELECT * FROM t ORDER BY id") == rows
+    assert "the follower does not accept the changes" not in (tmp_path / "log").read_text()
 
 
 def test_memory(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
