@@ -19,8 +19,8 @@ class Skips:
     """Decides which records may be left out. A record is left out only if the follower refuses it. So no record is lost
     if the option contains a wrong sequence.
 
-    All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
-    returns the follower's name of a database. ``used`` are the sequences of the records that were left out.
+    All refused records of ``tables`` (the leader's names) may be left out up to the first chunk of a copy of the table;
+    ``new`` returns the follower's name of a database. ``used`` are the sequences of the records that were left out.
     """
 
     def __init__(
@@ -32,6 +32,9 @@ class Skips:
     ) -> None:
         self._wanted = frozenset(sequences)
         self._here = {(new(database), table): (database, table) for database, table in tables}
+        # The sequence of the first chunk of each table, by the follower's name. A chunk is seen when it is planned, and
+        # records before it may be executed after that.
+        self._first_chunks: dict[tuple[str, str], int] = {}
         self.used: set[int] = set()
 
     @classmethod
@@ -63,10 +66,10 @@ class Skips:
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
         """Returns the options to repeat if the run has committed nothing after sequence ``after``: the sequences of the
-        later records that were left out, and the tables.
+        later records that were left out, and the tables whose first chunk was not applied.
         """
         numbers = [number for number in self.used & self._wanted if number > after]
-        return numbers, [named(*table) for table in self._here.values()]
+        return numbers, [named(*table) for table in self._before_copy(after).values()]
 
     def __bool__(self) -> bool:
         return bool(self._wanted or self._here)
@@ -76,13 +79,14 @@ class Skips:
         if record.sequence in self._wanted:
             return True
         # Records of a table copy are never left out, because they repair the table.
-        if not self._here or record.range is not None or record.copying:
+        tables = self._before_copy(record.sequence)
+        if not tables or record.range is not None or record.copying:
             return False
         if record.operation != "Query":
-            return (record.uri.database, record.uri.table) in self._here
+            return (record.uri.database, record.uri.table) in tables
         # In a statement, names are still the leader's names.
         uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
-        return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
+        return bool(uris) and all((uri.database, uri.table) in tables.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
         """Notes that a chunk arrives. After the first chunk of a table in this run, no more records of that table are
@@ -90,7 +94,13 @@ class Skips:
         """
         is_copied = chunk.range is not None and chunk.range.keys is None
         if is_copied and chunk.uri.table is not None:
-            self._here.pop((chunk.uri.database, chunk.uri.table), None)
+            self._first_chunks.setdefault((chunk.uri.database, chunk.uri.table), chunk.sequence)
+
+    def _before_copy(self, sequence: int) -> dict[tuple[str, str], tuple[str, str]]:
+        """Returns the tables, as the follower names them and as the leader does, of which no chunk comes up to
+        ``sequence``."""
+        first = self._first_chunks
+        return {here: there for here, there in self._here.items() if here not in first or sequence < first[here]}
 
     def pass_over(self, sequence: int) -> None:
         """Notes that a record is left out because it touches a parked table, so that ``--skip`` does not miss it."""

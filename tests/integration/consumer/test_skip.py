@@ -66,3 +66,18 @@ def test_a_conflict_that_was_rolled_back_is_not_counted(tmp_path: Path, stage: S
     assert process.returncode == 0, said.read_text()
     assert said.read_text().count(" conflict ") == 2
     assert " conflicts=1 " in said.read_text()
+
+
+def test_rows_are_left_until_the_copy_that_is_applied_beside_them(stage: Stage) -> None:
+    """The first chunk of the table is planned before the follower has refused the row before it."""
+    topic, paths = stage.topic, [stage.create_table("u", "(id INT PRIMARY KEY, name VARCHAR(3))"), f"{stage.name}/t"]
+
+    def chunk(path: str, at: int) -> list[dict[str, object]]:
+        after, upto = [number(at - 1)] if at else None, [number(at)]
+        return topic.chunk(path, COLUMNS, [number(at), text("a")], key=["id"], after=after, upto=upto)
+
+    others, copied = ([chunk(path, at) for at in range(2)] for path in paths)
+    topic.send([add(stage, (7, "b"))], *others, [add(stage, (8, "long"))], *copied, [add(stage, (9, "c"))])
+    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", f"{stage.name}.t")
+    assert stage.execute("SELECT id FROM t ORDER BY id") == [(0,), (1,), (7,), (9,)]
+    assert [sequence for sequence, *_ in skipped(stage)] == [6]

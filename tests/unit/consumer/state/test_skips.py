@@ -85,8 +85,14 @@ def test_a_table_is_left_until_its_copy_begins() -> None:
     assert skips.again(3) == ([], ["shop.t"])
     # Not the first chunk, where a run begins amid the copy.
     skips.see(replace(chunk, range=KeyRange([{"SignedInteger": 1}], None)))
+    skips.see(replace(chunk, sequence=8))
     assert not skips.allow(record("here", "t"))
-    assert skips.again(3) == ([], [])
+    assert not skips.allow(statement("t"))
+    # The chunk is planned, and records before it are executed after that.
+    assert skips.allow(replace(record("here", "t"), sequence=6))
+    assert skips.allow(replace(statement("t"), sequence=6))
+    assert skips.again(6) == ([], ["shop.t"])
+    assert skips.again(7) == ([], [])
 
 
 def test_names_with_dots_are_in_backquotes() -> None:
