@@ -125,10 +125,11 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 def intent(schema: str, record: Record) -> str:
     """Returns the query for the GTID and the place (``StatementPlace``, in JSON) in the ledger's row for the record.
-    The query returns no row if the ledger contains no row with the state ``intent`` for the record.
+    The query returns no row unless the ledger contains a row with the state ``intent`` for the record, or a row with
+    the GTID under which the statement ran although the checkpoint is before it, since it was moved back by hand.
     """
     place = f"JSON_EXTRACT(context, '$.{_PLACE}')"
-    where = f"sequence={record.sequence} AND state='intent'"
+    where = f"sequence={record.sequence} AND (state='intent' OR (state='done' AND gtid<>''))"
     return LEDGER.select(schema, record.uri.resource, f"gtid, {place}", where=where)
 
 

@@ -72,6 +72,22 @@ def test_a_crash_after_the_statement_does_not_run_it_again(stage: Stage) -> None
     assert [row[2] for row in stage.execute("SHOW INDEX FROM t")] == ["i", "i_2"]
 
 
+def test_a_checkpoint_that_was_moved_back_by_hand_runs_nothing_again(stage: Stage) -> None:
+    """Nor does a user who may not set gtid_next."""
+    stage.create_table("t", "(i INT)")
+    again = "ALTER TABLE t ADD INDEX (i)"
+    stage.topic.send([stage.topic.query(again, ("AlterTable", f"{stage.name}/t"), database=stage.name)])
+    stage.apply()
+    stage.execute(
+        f"UPDATE cdc.checkpoint SET sequence = 1, leader_file = NULL WHERE resource = '{stage.name}'", "COMMIT"
+    )
+    for rights in ({}, schema_rights(stage.follower, stage.name)):
+        change_profile(stage.profile, **rights)
+        line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+        assert "the checkpoint in the follower has been moved by something else" in line
+        assert [row[2] for row in stage.execute("SHOW INDEX FROM t")] == ["i"]
+
+
 def test_statements_are_one_interval_whatever_comes_between_them(stage: Stage) -> None:
     """Rows, statements that are left out, and one that an earlier version ran take no number."""
     path = stage.create_table("t", "(i INT)")
