@@ -33,7 +33,7 @@ from cdc.consumer.apply.replay import Replay
 from cdc.consumer.apply.row_by_row import RowByRow, RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.chunk_check import require_same_chunks
-from cdc.consumer.errors import Interrupted, Stopped, Unapplicable
+from cdc.consumer.errors import Stopped, Unapplicable
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.table_definitions import define
@@ -256,14 +256,9 @@ class Startup:
         question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
 
         def ask() -> int:
-            try:
-                ((last,),) = self.session.rows(question)
-                placed = PlacedStatements(self.session).last_executed(checkpoint.resource, after=checkpoint.sequence)
-                self.session.commit()
-            except Stopped:
-                raise
-            except Interrupted as error:
-                raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
+            ((last,),) = self.session.rows(question)
+            placed = PlacedStatements(self.session).last_executed(checkpoint.resource, after=checkpoint.sequence)
+            self.session.commit()
             return max(placed, checkpoint.sequence if last is None else int(last))
 
         return self._once_connected(ask)
@@ -286,13 +281,16 @@ class Startup:
         self._once_connected(load)
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
-        """Calls ``question`` with a connected session until both servers answer, and returns its result."""
-        retry = self.calls.retry
+        """Calls ``question`` with a connected session until both servers answer, and returns its result. Raises
+        Stopped, ServerGone, UserError if the follower refuses, and the errors of ``question``.
+        """
+        retry, name = self.calls.retry, str(self.profile.database)
         while not self.calls.stop.is_set():
             try:
                 if not self.session.connected:
-                    preflight.connect(self.session, name=str(self.profile.database))
-                answer = question()
+                    preflight.connect(self.session, name=name)
+                with preflight.answering(name):
+                    answer = question()
             except (Disconnected, Unreachable) as error:
                 self.session.close()
                 retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))

@@ -1,8 +1,8 @@
 """cdc-consumer, killed by itself at a named point: ``run("killed_consumer", PROFILE, POINT, SEQUENCE, OPTION…)``.
 
 The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE. At "lost "
-and a point it loses its connection instead, once. "before packet" and "after packet" mean the packet of that number,
-from 1 on, that it sends with rows or a COMMIT.
+and a point it loses its connection instead, once, and at "lost asking " and a text before the question with that text.
+"before packet" and "after packet" mean the packet of that number, from 1 on, that it sends with rows or a COMMIT.
 """
 
 import os
@@ -54,6 +54,9 @@ class Applying(Killed):
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query; one asks for the intents, of which a killed consumer may have left some for later."""
+        asking = self.point.removeprefix("lost ")
+        if asking.startswith("asking ") and asking.removeprefix("asking ") in sql:
+            self._pass(asking)
         found = super().rows(sql)
         if sql.startswith("SELECT sequence, gtid FROM"):
             for sequence, gtid in found:

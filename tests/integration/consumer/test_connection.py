@@ -21,7 +21,7 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.sandbox.server.kafka import Kafka
 from cdc.service.retry import Retry
 from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
-from tests.harness.programs import refused, running, write_profile
+from tests.harness.programs import refused, run, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.topic import Stage, number
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -47,6 +47,12 @@ def through(relay: Relay, stage: Stage, folder: Path, kafka: Kafka) -> Path:
         folder, stage.follower, kafka, name="through", resource=stage.name, topic=stage.name,
         database={"port": relay.port},
     )  # fmt: skip
+
+
+def test_a_connection_that_is_lost_between_the_questions_of_a_start(stage: Stage) -> None:
+    for asked in ("`checkpoint` WHERE resource=", "`checkpoint` WHERE resource<>"):
+        done = run("killed_consumer", stage.profile, f"lost asking {asked}", "-1")
+        assert (done.returncode, "the follower cannot be used: lost" in done.stderr) == (0, True), done.stderr
 
 
 def test_a_connection_that_only_the_server_takes_for_alive(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
