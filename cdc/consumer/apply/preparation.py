@@ -117,8 +117,8 @@ class Preparation:
         return self._parking.refuse(error)
 
     def rest(self) -> None:
-        """Closes the connection on which DDL statements are executed if it is idle. Must be called from time to time
-        while there is nothing to prepare.
+        """Closes the connections on which DDL statements are executed and rows are looked at, if they are idle. Must be
+        called from time to time while there is nothing to prepare.
         """
         self._ledger.rest()
         self._rest_looking()

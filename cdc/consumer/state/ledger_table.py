@@ -248,8 +248,8 @@ class Intent(NamedTuple):
 
 class Intents:
     """Assigns GTIDs to the statements of one leader, and stores them in the ledger before the statements are executed:
-    as rows with the state ``intent``. ``session`` must hold the consumer's lock, so that nobody else changes the ledger
-    while it is connected.
+    as rows with the state ``intent``. ``session`` must hold the consumer's lock, so that no other program changes the
+    ledger while it is connected.
     """
 
     def __init__(self, session: Session) -> None:
