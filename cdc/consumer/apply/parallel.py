@@ -156,8 +156,6 @@ class ParallelExecutor:
         if not session.connected:
             try:
                 session.connect()
-                if session.server != self._sessions[0].server:
-                    raise Interrupted("a new connection leads to another server")
             except Stopped:
                 raise
             except Interrupted as error:

@@ -204,6 +204,7 @@ class Session:
         self.address = database if isinstance(database, FollowerAddress) else FollowerAddress(database)
         self.schema = schema
         self._parent = parent
+        self._first = parent  # the session from which this one was created
         self._lock = lock
         self._number = number
         self._stop = stop
@@ -259,6 +260,7 @@ class Session:
         known which of their transactions have committed.
         """
         session = Session(self.address, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
+        session._first = self
         self._additional[number] = session
         return session
 
@@ -294,8 +296,9 @@ class Session:
     def connect(self) -> None:
         """Connects, sets the session variables on which literals and row counts rely, and acquires the lock.
 
-        Raises Interrupted if the server cannot be reached or another session holds the lock, Denied for a wrong
-        password, UserError for a server that is not MySQL.
+        Raises Interrupted if the server cannot be reached, is another one than that of the session from which this one
+        was created, or another session holds the lock; Denied for a wrong password, UserError for a server that is not
+        MySQL.
         """
         self.close()
         if self._parent is None and self._number == 0:
@@ -355,6 +358,9 @@ class Session:
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
         self.folds_names = int(row[7]) == 1
+        if self._first is not None and self._first.connected and self._first.server != self.server:
+            # The address may lead to another server by now, while the first connection still lives.
+            raise Interrupted("a new connection leads to another server than the one that has the lock")
         # binlog_format is set only if needed, because newer servers warn about it. Setting it also needs a privilege
         # that a user who only reads the status lacks.
         writes = self._lock is not None or self._parent is not None

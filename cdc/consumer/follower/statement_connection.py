@@ -301,9 +301,6 @@ class StatementConnection:
         self._in_database = False
         own = self._session.another()
         own.connect()
-        if own.server != self._session.server:
-            own.close()
-            raise Interrupted("a new connection leads to another server than the one that has the lock")
         self._own, self._used_at = own, time.monotonic()
         return own
 

@@ -17,7 +17,7 @@ from cdc.model.record import Uri
 class Connection:
     """A session whose server does all it is sent, at once; ``silent_seconds`` are set by the test."""
 
-    max_packet, busy, server = 1 << 20, False, "the one server"
+    max_packet, busy = 1 << 20, False
 
     def __init__(self) -> None:
         self.connected = True
